@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/export.h"
@@ -70,13 +71,17 @@ class ShardyEdge : public ManualEdge {
     Instruction& instr = b->module().mutable_instr(id);
     instr.frontend = WithAttribute(context_, instr.frontend, key, text);
   }
+  // The sharding of a value, or of a token if `state` is null.
   absl::StatusOr<NamedSharding> Named(const LocalState* state) {
-    NamedSharding out;  // also for tokens
-    if (state != nullptr) {
-      SHARDCALL_ASSIGN_OR_RETURN(out, ToNamedSharding(*state->sharding, /*inline_mesh=*/false));
+    const Sharding* sharding = state == nullptr ? nullptr : state->sharding;
+    const auto [it, added] = named_.try_emplace(sharding);
+    if (added) {
+      if (sharding != nullptr) {
+        SHARDCALL_ASSIGN_OR_RETURN(it->second, ToNamedSharding(*sharding, /*inline_mesh=*/false));
+      }
+      it->second.mesh_name = mesh_.name;
     }
-    out.mesh_name = mesh_.name;
-    return out;
+    return it->second;
   }
   absl::StatusOr<Ids> Cross(KnownTarget target, absl::string_view key,
                             absl::Span<const InstrId> from, States states,
@@ -102,6 +107,7 @@ class ShardyEdge : public ManualEdge {
   const LocalProgram& local_;
   Context& context_;
   Mesh mesh_;
+  absl::flat_hash_map<const Sharding*, NamedSharding> named_;  // shardings are interned
 };
 
 }  // namespace

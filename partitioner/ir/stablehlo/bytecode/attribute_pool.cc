@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 #include "shardcall/sharding/base/status.h"
 
@@ -29,121 +30,118 @@ void WriteGroups(const List& list, const DialectOf& dialect_of, const WriteEntry
 }  // namespace
 
 uint32_t AttributePool::StringNumber(absl::string_view text) {
-  const auto [it, added] =
-      string_numbers_.try_emplace(std::string(text), static_cast<uint32_t>(strings_.size()));
-  if (added) strings_.emplace_back(text);
-  return it->second;
+  if (const auto it = string_numbers_.find(text); it != string_numbers_.end()) return it->second;
+  const uint32_t number = static_cast<uint32_t>(strings_.size());
+  strings_.push_back({arena_.Copy(text)});
+  string_numbers_.emplace(strings_.back().text, number);
+  return number;
 }
 
 uint32_t AttributePool::DialectNumber(absl::string_view name) {
   for (size_t k = 0; k < dialects_.size(); ++k) {
     if (dialects_[k] == name) return static_cast<uint32_t>(k);
   }
-  StringNumber(name);
-  dialects_.emplace_back(name);
+  dialects_.push_back(arena_.Copy(name));
   return static_cast<uint32_t>(dialects_.size() - 1);
 }
 
-uint32_t AttributePool::Add(Table* table, absl::string_view dialect, bool custom,
+uint32_t AttributePool::Add(Table* table, uint32_t dialect, bool custom,
                             const BytecodeSink& bytes) {
-  const uint32_t d = DialectNumber(dialect);
-  const auto [it, added] =
-      table->numbers.try_emplace(std::make_pair(2 * d + (custom ? 1 : 0), bytes.bytes()),
-                                 static_cast<uint32_t>(table->entries.size()));
-  if (added) table->entries.push_back({d, custom, bytes.bytes()});
-  return it->second;
-}
-
-uint32_t AttributePool::AddBuiltin(Table* table, uint64_t code, const BytecodeSink& contents) {
-  BytecodeSink s;
-  s.VarInt(code);
-  s.Append(contents.bytes());
-  return Add(table, kBuiltin, /*custom=*/true, s);
+  const uint32_t kind = 2 * dialect + (custom ? 1 : 0);
+  if (const auto it = table->numbers.find({kind, bytes.bytes()}); it != table->numbers.end()) {
+    return it->second;
+  }
+  const uint32_t number = static_cast<uint32_t>(table->entries.size());
+  table->entries.push_back({dialect, custom, arena_.Copy(bytes.bytes())});
+  table->numbers.emplace(std::make_pair(kind, table->entries.back().bytes), number);
+  return number;
 }
 
 // Attributes.
 
 uint32_t AttributePool::String(absl::string_view text) {
-  BytecodeSink s;
-  s.VarInt(StringNumber(text));
-  return AddBuiltin(&attributes_, codes::kStringAttr, s);
+  const uint32_t number = StringNumber(text);
+  if (strings_[number].attribute < 0) {
+    BytecodeSink s(codes::kStringAttr);
+    s.VarInt(number);
+    strings_[number].attribute = AddBuiltin(&attributes_, s);
+  }
+  return static_cast<uint32_t>(strings_[number].attribute);
 }
 
 uint32_t AttributePool::IntegerOf(int bits, int64_t value) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kIntegerAttr);
   s.VarInt(Integer(bits));
   if (bits <= 8) {
     s.Byte(static_cast<uint8_t>(value));
   } else {
     s.SignedVarInt(value);
   }
-  return AddBuiltin(&attributes_, codes::kIntegerAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::F32(float value) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kFloatAttr);
   s.VarInt(ElementTypeOf(ElementType::kF32));
   s.SignedVarInt(std::bit_cast<uint32_t>(value));
-  return AddBuiltin(&attributes_, codes::kFloatAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
-uint32_t AttributePool::Unit() {
-  return AddBuiltin(&attributes_, codes::kUnitAttr, BytecodeSink());
-}
+uint32_t AttributePool::Unit() { return AddBuiltin(&attributes_, BytecodeSink(codes::kUnitAttr)); }
 
 uint32_t AttributePool::TypeAttribute(uint32_t type) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kTypeAttr);
   s.VarInt(type);
-  return AddBuiltin(&attributes_, codes::kTypeAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::Symbol(absl::string_view name) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kFlatSymbolRefAttr);
   s.VarInt(String(name));
-  return AddBuiltin(&attributes_, codes::kFlatSymbolRefAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::Array(absl::Span<const uint32_t> items) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kArrayAttr);
   s.VarInt(items.size());
   for (uint32_t item : items) s.VarInt(item);
-  return AddBuiltin(&attributes_, codes::kArrayAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::Dictionary(Attrs entries) {
   std::sort(entries.begin(), entries.end());
-  BytecodeSink s;
+  BytecodeSink s(codes::kDictionaryAttr);
   s.VarInt(entries.size());
   for (const auto& [name, value] : entries) {
     s.VarInt(String(name));
     s.VarInt(value);
   }
-  return AddBuiltin(&attributes_, codes::kDictionaryAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::I64s(absl::Span<const int64_t> values) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kDenseArrayAttr);
   s.VarInt(Integer(64));
   s.VarInt(values.size());
   s.Blob(BytesOf(values));
-  return AddBuiltin(&attributes_, codes::kDenseArrayAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::Bools(absl::Span<const int64_t> values) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kDenseArrayAttr);
   s.VarInt(Integer(1));
   s.VarInt(values.size());
   std::string bytes;
   for (int64_t v : values) bytes.push_back(v != 0 ? 1 : 0);
   s.Blob(bytes);
-  return AddBuiltin(&attributes_, codes::kDenseArrayAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::DenseOf(uint32_t tensor, absl::string_view data) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kDenseElementsAttr);
   s.VarInt(tensor);
   s.Blob(data);
-  return AddBuiltin(&attributes_, codes::kDenseElementsAttr, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::Index(absl::Span<const int64_t> values) {
@@ -169,17 +167,14 @@ uint32_t AttributePool::Dense(const Shape* shape, absl::string_view data) {
   return DenseOf(Type(shape), bits);
 }
 
-uint32_t AttributePool::Stablehlo(codes::StablehloAttribute code, const BytecodeSink& contents) {
-  BytecodeSink s;
-  s.VarInt(code);
-  s.Append(contents.bytes());
-  return Add(&attributes_, kDialect, /*custom=*/true, s);
+uint32_t AttributePool::Stablehlo(const BytecodeSink& contents) {
+  return Add(&attributes_, kStablehlo, /*custom=*/true, contents);
 }
 
 uint32_t AttributePool::Enum(codes::StablehloAttribute code, uint64_t value) {
-  BytecodeSink s;
+  BytecodeSink s(code);
   s.VarInt(value);
-  return Stablehlo(code, s);
+  return Stablehlo(s);
 }
 
 uint32_t AttributePool::Text(absl::string_view text) {
@@ -191,63 +186,62 @@ uint32_t AttributePool::Text(absl::string_view text) {
 // Locations.
 
 uint32_t AttributePool::UnknownLocation() {
-  return AddBuiltin(&attributes_, codes::kUnknownLoc, BytecodeSink());
+  return AddBuiltin(&attributes_, BytecodeSink(codes::kUnknownLoc));
 }
 
 uint32_t AttributePool::Named(absl::string_view name, uint32_t inner) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kNameLoc);
   s.VarInt(String(name));
   s.VarInt(inner);
-  return AddBuiltin(&attributes_, codes::kNameLoc, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::FileLines(absl::string_view file, const FileRange& range) {
   const int32_t end_line = std::max(range.line, range.end_line);
   const int32_t end_column = range.end_column == 0 ? range.column : range.end_column;
-  BytecodeSink s;
-  s.VarInt(String(file));
   const bool point = end_line == range.line && end_column == range.column;
+  BytecodeSink s(point ? codes::kFileLineColLoc : codes::kFileLineColRange);
+  s.VarInt(String(file));
   if (!point) s.VarInt(4);  // the number of numbers
   s.VarInt(static_cast<uint64_t>(range.line));
   s.VarInt(static_cast<uint64_t>(range.column));
-  if (point) return AddBuiltin(&attributes_, codes::kFileLineColLoc, s);
+  if (point) return AddBuiltin(&attributes_, s);
   s.VarInt(static_cast<uint64_t>(end_column));
   s.VarInt(static_cast<uint64_t>(end_line));
-  return AddBuiltin(&attributes_, codes::kFileLineColRange, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::CallSite(uint32_t callee, uint32_t caller) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kCallSiteLoc);
   s.VarInt(callee);
   s.VarInt(caller);
-  return AddBuiltin(&attributes_, codes::kCallSiteLoc, s);
+  return AddBuiltin(&attributes_, s);
 }
 
 uint32_t AttributePool::OpName(absl::string_view name) {
-  const auto [it, added] =
-      op_numbers_.try_emplace(std::string(name), static_cast<uint32_t>(ops_.size()));
-  if (added) {
-    const size_t dot = name.find('.');
-    SHARDCALL_CHECK(dot != absl::string_view::npos);
-    ops_.emplace_back(DialectNumber(name.substr(0, dot)), StringNumber(name.substr(dot + 1)));
-  }
-  return it->second;
+  if (const auto it = op_numbers_.find(name); it != op_numbers_.end()) return it->second;
+  const size_t dot = name.find('.');
+  SHARDCALL_CHECK(dot != absl::string_view::npos);
+  const uint32_t number = static_cast<uint32_t>(ops_.size());
+  ops_.emplace_back(DialectNumber(name.substr(0, dot)), StringNumber(name.substr(dot + 1)));
+  op_numbers_.emplace(arena_.Copy(name), number);
+  return number;
 }
 
 void AttributePool::WriteTo(BytecodeSink* out) {
   BytecodeSink strings, dialects, offsets, entries;
-  strings.VarInt(strings_.size());
-  for (size_t k = strings_.size(); k-- > 0;) strings.VarInt(strings_[k].size() + 1);
-  for (const std::string& text : strings_) strings.ZeroTerminated(text);
-
   dialects.VarInt(dialects_.size());
-  for (const std::string& name : dialects_) {
+  for (absl::string_view name : dialects_) {
     dialects.VarIntWithFlag(StringNumber(name), /*versioned=*/false);
   }
   dialects.VarInt(ops_.size());
   WriteGroups(
       ops_, [](const auto& op) { return op.first; },
       [&](const auto& op) { dialects.VarInt(op.second); }, &dialects);
+
+  strings.VarInt(strings_.size());
+  for (size_t k = strings_.size(); k-- > 0;) strings.VarInt(strings_[k].text.size() + 1);
+  for (const StringEntry& s : strings_) strings.ZeroTerminated(s.text);
 
   offsets.VarInt(attributes_.entries.size());
   offsets.VarInt(types_.entries.size());

@@ -5,7 +5,6 @@
 #define SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_ATTRIBUTE_POOL_H_
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "shardcall/partitioner/ir/ids.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_sink.h"
+#include "shardcall/sharding/context.h"
 #include "shardcall/sharding/shape.h"
 
 namespace shardcall::inline internal::stablehlo {
@@ -56,8 +56,8 @@ class AttributePool {
   uint32_t Matrix(absl::Span<const int64_t> elements, int64_t columns);
   // `data`: the elements of a literal, of one element if all are equal.
   uint32_t Dense(const Shape* shape, absl::string_view data);
-  // Of StableHLO: `code` and the contents after it.
-  uint32_t Stablehlo(codes::StablehloAttribute code, const BytecodeSink& contents);
+  // Of StableHLO; the contents begin with the code.
+  uint32_t Stablehlo(const BytecodeSink& contents);
   uint32_t Enum(codes::StablehloAttribute code, uint64_t value);
   // Any attribute, as MLIR prints it.
   uint32_t Text(absl::string_view text);
@@ -75,30 +75,39 @@ class AttributePool {
   void WriteTo(BytecodeSink* out);
 
  private:
-  static constexpr char kBuiltin[] = "builtin", kDialect[] = "stablehlo";
+  // Numbers of dialects; others follow.
+  enum : uint32_t { kBuiltin, kStablehlo };
 
   struct Entry {
     uint32_t dialect;
     bool custom;  // encoded, not text
-    std::string bytes;
+    absl::string_view bytes;
   };
   struct Table {
     std::vector<Entry> entries;
-    absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> numbers;
+    absl::flat_hash_map<std::pair<uint32_t, absl::string_view>, uint32_t> numbers;
   };
-  uint32_t Add(Table* table, absl::string_view dialect, bool custom, const BytecodeSink& bytes);
-  uint32_t AddBuiltin(Table* table, uint64_t code, const BytecodeSink& contents);
+  struct StringEntry {
+    absl::string_view text;
+    int64_t attribute = -1;  // the number of its StringAttr, if there is one
+  };
+  uint32_t Add(Table* table, uint32_t dialect, bool custom, const BytecodeSink& bytes);
+  // The bytes begin with the code.
+  uint32_t AddBuiltin(Table* table, const BytecodeSink& bytes) {
+    return Add(table, kBuiltin, /*custom=*/true, bytes);
+  }
   uint32_t IntegerOf(int bits, int64_t value);
   uint32_t ElementTypeOf(ElementType type);
   uint32_t DenseOf(uint32_t tensor, absl::string_view data);
   uint32_t StringNumber(absl::string_view text);
   uint32_t DialectNumber(absl::string_view name);
 
+  Arena arena_;  // has all bytes and texts
   Table attributes_, types_;
-  std::vector<std::string> strings_;
-  absl::flat_hash_map<std::string, uint32_t> string_numbers_;
-  std::vector<std::string> dialects_;
-  absl::flat_hash_map<std::string, uint32_t> op_numbers_;
+  std::vector<StringEntry> strings_;
+  absl::flat_hash_map<absl::string_view, uint32_t> string_numbers_;
+  std::vector<absl::string_view> dialects_ = {"builtin", "stablehlo"};
+  absl::flat_hash_map<absl::string_view, uint32_t> op_numbers_;
   std::vector<std::pair<uint32_t, uint32_t>> ops_;  // dialect, string
   absl::flat_hash_map<const Shape*, uint32_t> shape_types_;
 };

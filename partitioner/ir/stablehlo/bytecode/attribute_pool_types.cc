@@ -16,12 +16,12 @@ bool AttributePool::HasType(const Shape* shape) {
 }
 
 uint32_t AttributePool::Integer(int bits, codes::Signedness signedness) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kInteger);
   s.VarInt(static_cast<uint64_t>(bits) << 2 | signedness);
-  return AddBuiltin(&types_, codes::kInteger, s);
+  return AddBuiltin(&types_, s);
 }
 
-uint32_t AttributePool::Index() { return AddBuiltin(&types_, codes::kIndex, BytecodeSink()); }
+uint32_t AttributePool::Index() { return AddBuiltin(&types_, BytecodeSink(codes::kIndex)); }
 
 uint32_t AttributePool::ElementTypeOf(ElementType type) {
   if (type == ElementType::kPred) return Integer(1);
@@ -30,12 +30,12 @@ uint32_t AttributePool::ElementTypeOf(ElementType type) {
                    IsUnsignedInteger(type) ? codes::kUnsigned : codes::kSignless);
   }
   if (IsComplex(type)) {
-    BytecodeSink s;
+    BytecodeSink s(codes::kComplex);
     s.VarInt(ElementTypeOf(type == ElementType::kC64 ? ElementType::kF32 : ElementType::kF64));
-    return AddBuiltin(&types_, codes::kComplex, s);
+    return AddBuiltin(&types_, s);
   }
   const auto plain = [&](codes::BuiltinType code) {
-    return AddBuiltin(&types_, code, BytecodeSink());
+    return AddBuiltin(&types_, BytecodeSink(code));
   };
   if (type == ElementType::kF32) return plain(codes::kF32);
   if (type == ElementType::kF64) return plain(codes::kF64);
@@ -49,10 +49,10 @@ uint32_t AttributePool::ElementTypeOf(ElementType type) {
 }
 
 uint32_t AttributePool::Tensor(absl::Span<const int64_t> dims, uint32_t element) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kRankedTensor);
   s.SignedList(dims);
   s.VarInt(element);
-  return AddBuiltin(&types_, codes::kRankedTensor, s);
+  return AddBuiltin(&types_, s);
 }
 
 uint32_t AttributePool::Type(const Shape* shape) {
@@ -60,9 +60,7 @@ uint32_t AttributePool::Type(const Shape* shape) {
   if (const auto it = shape_types_.find(shape->bare()); it != shape_types_.end()) return it->second;
   uint32_t type;
   if (shape->IsToken()) {
-    BytecodeSink s;
-    s.VarInt(codes::kTokenType);
-    type = Add(&types_, kDialect, /*custom=*/true, s);
+    type = Add(&types_, kStablehlo, /*custom=*/true, BytecodeSink(codes::kTokenType));
   } else {
     type = Tensor(shape->dims(), ElementTypeOf(shape->element_type()));
   }
@@ -71,12 +69,12 @@ uint32_t AttributePool::Type(const Shape* shape) {
 
 uint32_t AttributePool::Function(absl::Span<const uint32_t> inputs,
                                  absl::Span<const uint32_t> results) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kFunction);
   for (const absl::Span<const uint32_t> list : {inputs, results}) {
     s.VarInt(list.size());
     for (uint32_t type : list) s.VarInt(type);
   }
-  return AddBuiltin(&types_, codes::kFunction, s);
+  return AddBuiltin(&types_, s);
 }
 
 }  // namespace shardcall::inline internal::stablehlo

@@ -4,8 +4,8 @@
 #define SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_SINK_H_
 
 #include <cstdint>
-#include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -13,13 +13,19 @@ namespace shardcall::inline internal::stablehlo {
 
 class BytecodeSink {
  public:
-  const std::string& bytes() const { return bytes_; }
+  BytecodeSink() = default;
+  // Begins with the number of what follows.
+  explicit BytecodeSink(uint64_t code) { VarInt(code); }
+
+  // Until the next byte is written.
+  absl::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
 
   void Byte(uint8_t byte) { bytes_.push_back(static_cast<char>(byte)); }
-  void Append(absl::string_view bytes) { bytes_.append(bytes.data(), bytes.size()); }
+  void Append(absl::string_view bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
   // The number of zero bits below the lowest one of the first byte is that of additional bytes.
   void VarInt(uint64_t value) {
-    int more = 0;
+    if (value < 0x80) return Byte(static_cast<uint8_t>((value << 1) | 1));
+    int more = 1;
     while (more < 8 && value >> (7 * (more + 1)) != 0) ++more;
     if (more == 8) {
       Byte(0);
@@ -52,7 +58,7 @@ class BytecodeSink {
   }
 
  private:
-  std::string bytes_;
+  absl::InlinedVector<char, 56> bytes_;  // most attributes are shorter
 };
 
 }  // namespace shardcall::inline internal::stablehlo

@@ -84,7 +84,7 @@ std::string WriteBytecode(const WrittenOperation& module, absl::Span<const uint3
   out.ZeroTerminated("shardcall");
   pool.WriteTo(&out);
   out.Section(codes::kIr, ir.bytes());
-  return out.bytes();
+  return std::string(out.bytes());
 }
 
 }  // namespace shardcall::inline internal::stablehlo

@@ -55,11 +55,11 @@ absl::Status AddAliases(ModuleWriter& w, InstrId id, const CustomCallAttrs& a, A
   if (parsed.empty()) return absl::OkStatus();
   std::vector<uint32_t> aliases;
   for (const OutputAlias& alias : parsed) {
-    BytecodeSink s;
+    BytecodeSink s(codes::kOutputOperandAlias);
     s.SignedList(alias.output);
     s.SignedVarInt(alias.operand);
     s.SignedList(alias.inner);
-    aliases.push_back(w.pool().Stablehlo(codes::kOutputOperandAlias, s));
+    aliases.push_back(w.pool().Stablehlo(s));
   }
   attributes->emplace_back("output_operand_aliases", w.pool().Array(aliases));
   return absl::OkStatus();
@@ -98,10 +98,10 @@ absl::Status WriteCustomCall(ModuleWriter& w, InstrId id) {
 
 // 0: none. The type of a channel is 1 for one between devices, and 0 if it follows from the op.
 uint32_t Channel(ModuleWriter& w, int64_t channel_id) {
-  BytecodeSink s;
+  BytecodeSink s(codes::kChannelHandle);
   s.SignedVarInt(std::max<int64_t>(channel_id, 0));
   s.SignedVarInt(channel_id > 0 ? 1 : 0);
-  return w.pool().Stablehlo(codes::kChannelHandle, s);
+  return w.pool().Stablehlo(s);
 }
 
 absl::Status WriteCollective(ModuleWriter& w, InstrId id, absl::string_view dimension) {

@@ -16,14 +16,16 @@ namespace shardcall::inline internal::stablehlo {
 namespace {
 
 // Dimension numbers that are lists, and those that end in one number.
-BytecodeSink Lists(std::initializer_list<absl::Span<const int64_t>> lists) {
-  BytecodeSink s;
+BytecodeSink Lists(codes::StablehloAttribute code,
+                   std::initializer_list<absl::Span<const int64_t>> lists) {
+  BytecodeSink s(code);
   for (const absl::Span<const int64_t> list : lists) s.SignedList(list);
   return s;
 }
-BytecodeSink ListsAndNumber(std::initializer_list<absl::Span<const int64_t>> lists,
+BytecodeSink ListsAndNumber(codes::StablehloAttribute code,
+                            std::initializer_list<absl::Span<const int64_t>> lists,
                             int64_t number) {
-  BytecodeSink s = Lists(lists);
+  BytecodeSink s = Lists(code, lists);
   s.SignedVarInt(number);
   return s;
 }
@@ -115,9 +117,9 @@ absl::Status WriteDot(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<DotAttrs>();
   if (!a.algorithm.empty()) return w.Cannot(id, "a dot by an algorithm");
   const BytecodeSink numbers =
-      Lists({a.lhs_batch, a.rhs_batch, a.lhs_contracting, a.rhs_contracting});
-  Attrs attributes = {
-      {"dot_dimension_numbers", w.pool().Stablehlo(codes::kDotDimensionNumbers, numbers)}};
+      Lists(codes::kDotDimensionNumbers,
+            {a.lhs_batch, a.rhs_batch, a.lhs_contracting, a.rhs_contracting});
+  Attrs attributes = {{"dot_dimension_numbers", w.pool().Stablehlo(numbers)}};
   SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
   return w.Emit(id, std::move(attributes));
 }
@@ -130,21 +132,20 @@ absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
       labels.out.has_unknown || w.module().operands(id).size() != 2) {
     return w.Cannot(id, "a convolution by an algorithm, or over sparse operands");
   }
-  BytecodeSink numbers;
+  BytecodeSink numbers(codes::kConvDimensionNumbers);
   for (const DimLabels::Side* side : {&labels.lhs, &labels.rhs, &labels.out}) {
     numbers.SignedVarInt(side->batch);
     numbers.SignedVarInt(side->feature);
     numbers.SignedList(side->spatial);
   }
-  Attrs attributes = {
-      {"dimension_numbers", w.pool().Stablehlo(codes::kConvDimensionNumbers, numbers)},
-      {"window_strides", w.pool().I64s(a.window.stride)},
-      {"padding", Padding(w, a.window)},
-      {"lhs_dilation", w.pool().I64s(a.window.lhs_dilate)},
-      {"rhs_dilation", w.pool().I64s(a.window.rhs_dilate)},
-      {"window_reversal", w.pool().Bools(a.window.reversal)},
-      {"feature_group_count", w.pool().I64(a.feature_group_count)},
-      {"batch_group_count", w.pool().I64(a.batch_group_count)}};
+  Attrs attributes = {{"dimension_numbers", w.pool().Stablehlo(numbers)},
+                      {"window_strides", w.pool().I64s(a.window.stride)},
+                      {"padding", Padding(w, a.window)},
+                      {"lhs_dilation", w.pool().I64s(a.window.lhs_dilate)},
+                      {"rhs_dilation", w.pool().I64s(a.window.rhs_dilate)},
+                      {"window_reversal", w.pool().Bools(a.window.reversal)},
+                      {"feature_group_count", w.pool().I64(a.feature_group_count)},
+                      {"batch_group_count", w.pool().I64(a.batch_group_count)}};
   SHARDCALL_RETURN_IF_ERROR(AddPrecision(w, id, a.operand_precision, &attributes));
   return w.Emit(id, std::move(attributes));
 }
@@ -152,26 +153,26 @@ absl::Status WriteConvolution(ModuleWriter& w, InstrId id) {
 absl::Status WriteGather(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<GatherAttrs>();
   const BytecodeSink numbers =
-      ListsAndNumber({a.offset_dims, a.collapsed_slice_dims, a.operand_batching_dims,
+      ListsAndNumber(codes::kGatherDimensionNumbers,
+                     {a.offset_dims, a.collapsed_slice_dims, a.operand_batching_dims,
                       a.start_indices_batching_dims, a.start_index_map},
                      a.index_vector_dim);
-  return w.Emit(id,
-                {{"dimension_numbers", w.pool().Stablehlo(codes::kGatherDimensionNumbers, numbers)},
-                 {"slice_sizes", w.pool().I64s(a.slice_sizes)},
-                 {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)}});
+  return w.Emit(id, {{"dimension_numbers", w.pool().Stablehlo(numbers)},
+                     {"slice_sizes", w.pool().I64s(a.slice_sizes)},
+                     {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)}});
 }
 
 absl::Status WriteScatter(ModuleWriter& w, InstrId id) {
   const auto& a = w.module().instr(id).as<ScatterAttrs>();
   const BytecodeSink numbers =
-      ListsAndNumber({a.update_window_dims, a.inserted_window_dims, a.input_batching_dims,
+      ListsAndNumber(codes::kScatterDimensionNumbers,
+                     {a.update_window_dims, a.inserted_window_dims, a.input_batching_dims,
                       a.scatter_indices_batching_dims, a.scatter_dims_to_operand_dims},
                      a.index_vector_dim);
-  return WithRegion(
-      w, id, a.to_apply,
-      {{"scatter_dimension_numbers", w.pool().Stablehlo(codes::kScatterDimensionNumbers, numbers)},
-       {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)},
-       {"unique_indices", w.pool().Bool(a.unique_indices)}});
+  return WithRegion(w, id, a.to_apply,
+                    {{"scatter_dimension_numbers", w.pool().Stablehlo(numbers)},
+                     {"indices_are_sorted", w.pool().Bool(a.indices_are_sorted)},
+                     {"unique_indices", w.pool().Bool(a.unique_indices)}});
 }
 
 absl::Status WriteFft(ModuleWriter& w, InstrId id) {

@@ -62,13 +62,17 @@ def _keep(original, new, which, names):
         return
     dicts = _dicts(new, which)
     dicts += [ir.DictAttr.get({})] * (len(before) - len(dicts))
+    changed = False
     for k, old in enumerate(before):
-        own = {a.name: a.attr for a in dicts[k]}
+        own = dicts[k]
         # JAX rejects donation in two ways at once.
-        own.update({name: old[name] for name in names if name in old and
-                    not (name == 'jax.buffer_donor' and 'tf.aliasing_output' in own)})
-        dicts[k] = ir.DictAttr.get(own)
-    new.attributes[which] = ir.ArrayAttr.get(dicts)
+        missing = {name: old[name] for name in names if name in old and name not in own and
+                   not (name == 'jax.buffer_donor' and 'tf.aliasing_output' in own)}
+        if missing:
+            dicts[k] = ir.DictAttr.get({a.name: a.attr for a in own} | missing)
+            changed = True
+    if changed:
+        new.attributes[which] = ir.ArrayAttr.get(dicts)
 
 
 def hlo_to_bytecode(proto):
