@@ -28,10 +28,12 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
+#include "shardcall/sharding/partial_op.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-enum class ReduceKind : uint8_t { kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
+using ReduceKind = PartialOp;
+// As MPI and NCCL name them.
 inline absl::string_view ReduceKindName(ReduceKind kind) {
   constexpr absl::string_view kNames[] = {"sum", "product", "max", "min", "and", "or", "xor"};
   return kNames[static_cast<int>(kind)];

@@ -16,12 +16,9 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/mesh.h"
+#include "shardcall/sharding/partial_op.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
-
-// How partial values are combined.
-enum class PartialOp : uint8_t { kSum, kMax, kMin, kProduct, kAnd, kOr, kXor };
-absl::string_view PartialOpName(PartialOp op);
 
 class Sharding {
  public:

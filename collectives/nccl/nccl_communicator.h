@@ -34,6 +34,8 @@
 
 namespace shardcall::inline internal {
 
+// Large since it has every collective of the interface, each with a form on the device and one
+// through the host; what they share is in nccl_device.h and call.h.
 class NcclCommunicator final : public BackendCommunicator {
  public:
   // Collective over all ranks of the side channel.

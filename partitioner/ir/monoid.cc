@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -152,27 +151,6 @@ const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type
   return MakeLiteral(
       context, context.MakeScalar(type),
       absl::MakeConstSpan(reinterpret_cast<const char*>(words), ElementTypeBytes(type)));
-}
-
-CompId MonoidTable::Get(Opcode op, ElementType type) {
-  SHARDCALL_CHECK(IsMonoid(op) && IsArrayType(type));
-  CompId& slot = made_[MonoidIndex(op)][static_cast<int>(type)];
-  if (slot.valid()) return slot;
-  Context& context = module_->context();
-  // Another computation of the module may have that name.
-  const CompId comp =
-      AddNamedComputation(absl::StrCat(OpcodeText(op), ".", ElementTypeName(type)), module_);
-  const Shape* scalar = context.MakeScalar(type);
-  InstrId parameters[2];
-  for (int i = 0; i < 2; ++i) {
-    ParameterAttrs attrs;
-    attrs.number = i;
-    parameters[i] =
-        module_->Add(comp, Opcode::kParameter, scalar, {}, InternAttributes(context, attrs));
-  }
-  module_->SetRoot(comp, module_->Add(comp, op, scalar, parameters));
-  slot = comp;
-  return comp;
 }
 
 }  // namespace shardcall

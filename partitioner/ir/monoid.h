@@ -5,7 +5,6 @@
 #ifndef SHARDCALL_PARTITIONER_IR_MONOID_H_
 #define SHARDCALL_PARTITIONER_IR_MONOID_H_
 
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -23,8 +22,8 @@ struct Monoid {
   PartialOp partial;
 };
 inline constexpr Monoid kMonoids[] = {
-    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMaximum, PartialOp::kMax},
-    {Opcode::kMinimum, PartialOp::kMin}, {Opcode::kMultiply, PartialOp::kProduct},
+    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMultiply, PartialOp::kProduct},
+    {Opcode::kMaximum, PartialOp::kMax}, {Opcode::kMinimum, PartialOp::kMin},
     {Opcode::kAnd, PartialOp::kAnd},     {Opcode::kOr, PartialOp::kOr},
     {Opcode::kXor, PartialOp::kXor},
 };
@@ -55,20 +54,6 @@ const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type
 // wider than 8 bytes and the identity is not all zero bits.
 bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits,
                   ZeroSign zero = ZeroSign::kPositive);
-
-// The reduction computations of a module under construction, named as "add.f32": one per (op,
-// type), made on first use. Builders of the same module share one table.
-class MonoidTable {
- public:
-  explicit MonoidTable(Module* module) : module_(module) {}
-  Module& module() const { return *module_; }
-  // Requires IsMonoid(op) and an array type.
-  CompId Get(Opcode op, ElementType type);
-
- private:
-  Module* module_;
-  std::array<std::array<CompId, kNumElementTypes>, kNumMonoids> made_;
-};
 
 }  // namespace shardcall
 

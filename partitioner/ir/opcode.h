@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
@@ -76,7 +77,6 @@ inline constexpr OpcodeInfo kOpcodeInfo[] = {
                      traits)                                                                     \
   {text, AttrKind::attrs, arity, stablehlo, traits},
 #include "shardcall/partitioner/ir/opcodes.inc"
-#include "shardcall/sharding/base/public.h"
 #undef SHARDCALL_OP
 };
 

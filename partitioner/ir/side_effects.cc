@@ -6,6 +6,12 @@
 
 namespace shardcall::inline internal {
 
+bool IsPure(Opcode opcode) {
+  return !HasTrait(opcode, kSideEffect | kCollectiveOp | kAsyncForm) && !RunsComputations(opcode) &&
+         opcode != Opcode::kCustomCall && opcode != Opcode::kParameter &&
+         opcode != Opcode::kOptBarrier && opcode != Opcode::kAfterAll;
+}
+
 bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
   if (!instr.as<CustomCallAttrs>().has_side_effect) return false;

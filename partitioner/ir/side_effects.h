@@ -15,6 +15,10 @@ enum class EffectsAt : uint8_t {
   kRunning,
 };
 
+// Whether the op's results follow from its operands and attributes alone, and nothing else happens:
+// two equal ones are one. Not so for ops that run computations, which may have effects.
+bool IsPure(Opcode opcode);
+
 // For the instruction alone, without its callees. An unused annotation or manual boundary has no
 // effect, even if its has_side_effect is set.
 bool HasSideEffect(const Instruction& instr, EffectsAt at);

@@ -79,13 +79,13 @@ def closing_brace(text, start):
 
 
 def switches_with_default(text):
-    """The lines of switches over opcodes that have a default."""
+    """The lines of switches over opcodes or kinds of attributes that have a default."""
     for found in SWITCH.finditer(text):
         body = text[found.end():closing_brace(text, found.end())]
         for inner in SWITCH.finditer(body):  # has a check of its own
             end = closing_brace(body, inner.end())
             body = body[:inner.start()] + " " * (end - inner.start()) + body[end:]
-        if "case Opcode::" in body and re.search(r"\bdefault\s*:", body):
+        if re.search(r"case (Opcode|AttrKind)::", body) and re.search(r"\bdefault\s*:", body):
             yield text.count("\n", 0, found.start()) + 1
 
 

@@ -114,6 +114,14 @@ int32_t CopyingCollective(const Shardcall_FfiDevice* c, const int32_t* group, in
       [&] { return ok.ok() ? Copy(*Self(c).context(), in, out, bytes) : ok; });
 }
 
+static_assert(SHARDCALL_FFI_SUM == static_cast<int>(ReduceKind::kSum) &&
+              SHARDCALL_FFI_PRODUCT == static_cast<int>(ReduceKind::kProduct) &&
+              SHARDCALL_FFI_MAX == static_cast<int>(ReduceKind::kMax) &&
+              SHARDCALL_FFI_MIN == static_cast<int>(ReduceKind::kMin) &&
+              SHARDCALL_FFI_AND == static_cast<int>(ReduceKind::kAnd) &&
+              SHARDCALL_FFI_OR == static_cast<int>(ReduceKind::kOr) &&
+              SHARDCALL_FFI_XOR == static_cast<int>(ReduceKind::kXor));
+
 // AllReduce and ReduceScatter have the same parameters.
 template <typename Method>
 int32_t Reducing(Method method, const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 #include "shardcall/sharding/base/intern_table.h"
 
@@ -139,12 +140,8 @@ void CheckedBuilder::Grow() {
 }
 
 Id CheckedBuilder::Append(Opcode op, const Shape* shape, Ids operands, const Attributes* attrs) {
-  const OpcodeInfo& info = GetOpcodeInfo(op);
   if (attrs == nullptr) attrs = NoAttributes();
-  if (value_numbering_ && (info.traits & (kSideEffect | kCollectiveOp)) == 0 &&
-      op != Opcode::kParameter && op != Opcode::kCustomCall) {
-    return AppendNumbered(op, shape, operands, attrs);
-  }
+  if (value_numbering_ && IsPure(op)) return AppendNumbered(op, shape, operands, attrs);
   Instruction proto;
   proto.opcode = op;
   proto.shape = shape;

@@ -109,13 +109,12 @@ class Verifier {
 
   // Checks that shape inference does not make.
   bool CheckOwn(const Instruction& i) {
-    switch (i.attrs->kind) {
-      case AttrKind::kFusion:
-        return verifier::CheckAliasing(m_, i, i.as<FusionAttrs>().aliasing, error_);
-      case AttrKind::kCustomCall:
-        return verifier::CheckAliasing(m_, i, i.as<CustomCallAttrs>().output_to_operand_aliasing,
-                                       error_);
-      default: break;
+    if (i.attrs->kind == AttrKind::kFusion) {
+      return verifier::CheckAliasing(m_, i, i.as<FusionAttrs>().aliasing, error_);
+    }
+    if (i.attrs->kind == AttrKind::kCustomCall) {
+      return verifier::CheckAliasing(m_, i, i.as<CustomCallAttrs>().output_to_operand_aliasing,
+                                     error_);
     }
     if (i.opcode == Opcode::kParameter) {
       const size_t n = i.as<ParameterAttrs>().replication.size();

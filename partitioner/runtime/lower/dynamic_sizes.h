@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "shardcall/partitioner/ir/build/monoid_table.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/program.h"
 

@@ -16,7 +16,8 @@
 
 namespace shardcall::inline internal {
 
-// For one call; it must not outlive the localizer and the decision.
+// For one call; it must not outlive the localizer and the decision. Large since it has every
+// function of PartitionContext, and a check of the arguments for most of them.
 class CallbackContext : public PartitionContext {
  public:
   using Axes = absl::Span<const AxisRef>;

@@ -128,6 +128,20 @@ TEST_F(BuilderTest, CollectivesAndCustomCallsAreNeverMerged) {
   EXPECT_NE(b_.CustomCall(call, {x}, b_.shape(x)), b_.CustomCall(call, {x}, b_.shape(x)));
 }
 
+TEST_F(BuilderTest, CallsAreNeverMerged) {
+  const CompId callee = module_.AddComputation("callee");
+  GraphBuilder inner(&module_, callee, &monoids_);
+  CustomCallAttrs writes;
+  writes.target = "writes";
+  writes.has_side_effect = true;
+  Context& c = module_.context();
+  const Shape* shape = c.WithDefaultLayout(c.MakeArray(ElementType::kF32, {4}));
+  inner.SetRoot(inner.CustomCall(writes, {inner.Parameter(0, shape)}, shape));
+  b_.set_value_numbering(true);
+  const InstrId x = Param(0, ElementType::kF32, {4});
+  EXPECT_NE(b_.Call(callee, {x}), b_.Call(callee, {x}));
+}
+
 TEST_F(BuilderTest, NewInstructionsInheritTheCurrentMetadata) {
   Metadata m;
   m.op_name = "jit(f)/dot";

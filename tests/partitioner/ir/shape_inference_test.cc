@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/build/monoid_table.h"
 
 namespace shardcall {
 namespace {

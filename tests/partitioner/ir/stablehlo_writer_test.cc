@@ -17,7 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
@@ -188,6 +191,15 @@ TEST(StablehloWriterTest, NamesWhatItDoesNotWrite) {
               HasSubstr("replicas"));
   EXPECT_THAT(Refusal("HloModule m\nENTRY e { ROOT a = f32[<=4] parameter(0) }"),
               HasSubstr("a value f32[<=4]"));
+}
+
+TEST(StablehloWriterTest, EveryOpWithAStablehloNameIsPlainOrHasAWriter) {
+  for (int k = 0; k < kNumOpcodes; ++k) {
+    const Opcode opcode = static_cast<Opcode>(k);
+    const OpcodeInfo& info = GetOpcodeInfo(opcode);
+    if (info.stablehlo.empty()) continue;
+    EXPECT_TRUE(stablehlo::IsPlain(info) || stablehlo::FindWriter(opcode) != nullptr) << info.text;
+  }
 }
 
 TEST(StablehloWriterTest, CallsOfOtherTargetsAreTypedAndHaveLayoutsWhereAsked) {

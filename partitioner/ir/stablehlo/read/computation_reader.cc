@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
@@ -15,13 +16,6 @@ namespace {
 std::string BaseName(const Metadata* metadata, Opcode opcode) {
   const absl::string_view name = metadata == nullptr ? absl::string_view() : metadata->op_name;
   return ModuleReader::LegalName(name.substr(name.rfind('/') + 1), OpcodeText(opcode));
-}
-
-// Depends on nothing but its operands, and has no computation of its own.
-bool IsPure(Opcode opcode) {
-  return !HasTrait(opcode, kSideEffect | kCollectiveOp | kCallsComputation | kAsyncForm) &&
-         opcode != Opcode::kParameter && opcode != Opcode::kOptBarrier &&
-         opcode != Opcode::kAfterAll;
 }
 
 }  // namespace
@@ -160,7 +154,7 @@ bool ComputationReader::IsAnnotated(const Operation& op) const {
 InstrId ComputationReader::Emit(const Operation& op, Opcode opcode, const Shape* shape,
                                 absl::Span<const InstrId> operands, const Attributes* attrs) {
   PureKey key;
-  const bool pure = IsPure(opcode) && !IsAnnotated(op);
+  const bool pure = IsPure(opcode) && !HasTrait(opcode, kCallsComputation) && !IsAnnotated(op);
   if (pure) {
     std::vector<uint32_t> ids;
     for (InstrId o : operands) ids.push_back(o.value);

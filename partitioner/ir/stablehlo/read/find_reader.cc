@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -34,13 +35,6 @@ const absl::flat_hash_map<absl::string_view, ReadFn>& Readers() {
     return all;
   }();
   return *readers;
-}
-
-// The opcodes whose name in StableHLO is all there is to know.
-bool IsPlain(const OpcodeInfo& info) {
-  return !info.stablehlo.empty() && (info.traits & kCallsComputation) == 0 &&
-         (info.attrs == AttrKind::kNone || info.attrs == AttrKind::kResultAccuracy ||
-          info.attrs == AttrKind::kReshape);
 }
 
 const absl::flat_hash_map<absl::string_view, Opcode>& PlainOps() {

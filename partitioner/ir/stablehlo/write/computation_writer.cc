@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -103,7 +104,7 @@ absl::Status ModuleWriter::Write(InstrId id) {
   }
   if (const WriteFn write = FindWriter(i.opcode); write != nullptr) return write(*this, id);
   const OpcodeInfo& info = GetOpcodeInfo(i.opcode);
-  if (info.stablehlo.empty()) return Cannot(id, absl::StrCat("an op ", info.text));
+  if (!IsPlain(info)) return Cannot(id, absl::StrCat("an op ", info.text));
   if (info.attrs == AttrKind::kResultAccuracy &&
       !i.as<ResultAccuracyAttrs>().result_accuracy.empty()) {
     return Cannot(id, "a result_accuracy");
