@@ -104,7 +104,7 @@ struct TargetRule {
   std::string source = {};  // "built in", "manifest FILE", "program"
 
   // The rule of a call, for levels kBatchDims and kRule, and for callbacks that have rule strings.
-  // Errors E111, and E112 for an open factor (derive/open_factors.h).
+  // Errors E111, and E112 for an open factor (open_factors.h).
   absl::StatusOr<ShardingRule> Instantiate(absl::string_view call_backend_config,
                                            absl::Span<const Shape* const> operands,
                                            absl::Span<const Shape* const> results) const;

@@ -8,7 +8,7 @@
 //                 its op (a gather's trivially sliced operand dim is one, with
 //                 sum; a scatter's update dims are)
 //   permutation   data crosses shards (slice, pad, concatenate, reverse,
-//                 windows): propagation may pass it, a handler moves the data
+//                 windows): propagation may pass it, a strategy moves the data
 //   need-replication  must not be sharded
 #ifndef SHARDCALL_PARTITIONER_RULES_OP_RULES_H_
 #define SHARDCALL_PARTITIONER_RULES_OP_RULES_H_

@@ -15,7 +15,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"max-reshard-bytes", "N", "fail where one reshard, fetch or broadcast sends more",
        FlagSpec::Kind::kInteger},
       {"cost", "NAME=N,...", "the machine: bandwidth, flops, memory per second; latency; trips"},
-      {"converter", "FILE", "the PJRT plugin that reads StableHLO; default: the one that is found"},
+      {"converter", "FILE",
+       "the PJRT plugin for StableHLO that needs one; default: one that is found"},
   };
   return *kFlags;
 }
@@ -54,7 +55,7 @@ const std::vector<Verb>& Verbs() {
         {"no-metadata", "", "without metadata and the tables of source lines"},
         {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
         {"converter", "FILE",
-         "the PJRT plugin that reads StableHLO; default: the one that is found"}},
+         "the PJRT plugin for StableHLO that needs one; default: one that is found"}},
        RunPrint},
       {"propagate", "IN [--num-partitions=N] [-o OUT]",
        "the same program with the decided sharding on every instruction",
@@ -103,7 +104,7 @@ const std::vector<Verb>& Verbs() {
         {"vjp", "", "hold the target's VJP against finite differences, and check its rule"},
         {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
         {"converter", "FILE",
-         "the PJRT plugin that reads StableHLO; default: the one that is found"}},
+         "the PJRT plugin for StableHLO that needs one; default: one that is found"}},
        RunCheckRule},
       {"compile", "IN --pjrt-plugin=FILE --topology=1x1x8 [--target-config=FILE] [-o OUT]",
        "partition, and compile by a PJRT plugin for devices that need not be there; memory as JSON",

@@ -26,7 +26,7 @@ class OneDeviceLocalizer;  // one_device.h
 
 using LocalIds = absl::InlinedVector<InstrId, 6>;
 
-// The input of a handler: the op, its decision, and its operands' shards, resharded as the
+// The input of a strategy: the op, its decision, and its operands' shards, resharded as the
 // decision asks.
 struct LocalOp {
   InstrId id;  // in the global module
