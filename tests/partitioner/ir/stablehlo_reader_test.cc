@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
+#include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
@@ -129,6 +131,13 @@ TEST(StablehloReader, NamesAnOperationThatItDoesNotConvert) {
   EXPECT_EQ(module.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_TRUE(absl::StrContains(module.status().message(), "stablehlo.exponentiol"))
       << module.status();
+}
+
+TEST(StablehloReader, EveryOpWithAStablehloNameIsRead) {
+  for (const OpcodeInfo& info : kOpcodeInfo) {
+    if (info.stablehlo.empty()) continue;
+    EXPECT_NE(stablehlo::FindReader(info.stablehlo), nullptr) << info.stablehlo;
+  }
 }
 
 TEST(StablehloReader, NamesAnAttributeThatItDoesNotKnow) {
