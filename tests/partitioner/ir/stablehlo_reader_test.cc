@@ -133,10 +133,12 @@ TEST(StablehloReader, NamesAnOperationThatItDoesNotConvert) {
       << module.status();
 }
 
-TEST(StablehloReader, EveryOpWithAStablehloNameIsRead) {
+TEST(StablehloReader, EveryOpWithAStablehloNameIsReadButThoseOfBatchNorm) {
   for (const OpcodeInfo& info : kOpcodeInfo) {
     if (info.stablehlo.empty()) continue;
-    EXPECT_NE(stablehlo::FindReader(info.stablehlo), nullptr) << info.stablehlo;
+    EXPECT_EQ(stablehlo::FindReader(info.stablehlo) == nullptr,
+              absl::StartsWith(info.stablehlo, "stablehlo.batch_norm_"))
+        << info.stablehlo;
   }
 }
 

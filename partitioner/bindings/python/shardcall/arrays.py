@@ -44,6 +44,7 @@ def name_of(dtype):
 
 def to_core(array):
     array = np.ascontiguousarray(array) if np.ndim(array) else np.array(array)
+    array = array.astype(array.dtype.newbyteorder('='), copy=False)  # the bytes of this machine
     name = name_of(array.dtype)
     return _core.Array(name, list(array.shape), array.reshape(-1).view(np.uint8))
 

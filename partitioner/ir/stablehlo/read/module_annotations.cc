@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall::inline internal::stablehlo {
 
@@ -47,18 +49,44 @@ absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
   }
   if (!entries.empty()) AddFrontend(id, entries);
   // What the operation itself says stands in the place of what its frontend attributes say.
-  for (const auto& [name, key] : {std::pair("sdy.sharding", "xla.sdy.sharding"),
-                                  std::pair("sdy.sharding_rule", "xla.sdy.sharding_rule")}) {
+  constexpr absl::string_view kSharding = "xla.sdy.sharding";
+  for (const auto& [name, key] :
+       {std::pair<absl::string_view, absl::string_view>("sdy.sharding", kSharding),
+        std::pair<absl::string_view, absl::string_view>("sdy.sharding_rule",
+                                                        "xla.sdy.sharding_rule")}) {
     const Attribute* a = code_.Find(dictionary, name);
     if (a == nullptr) continue;
     if (a->kind != Attribute::Kind::kAssembly)
       return Cannot(absl::StrCat("a ", name, " of an unknown form"));
     AddFrontend(id, key, a->text);
+    if (key == kSharding) SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutResults(a->text, id));
   }
   if (const Attribute* a = code_.Find(dictionary, "mhlo.sharding"); a != nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
     if (!sharding.ok()) return Cannot(absl::StrCat("the sharding ", a->text));
     module_.mutable_instr(id).sharding = InternHloSharding(context(), *std::move(sharding));
+  }
+  return absl::OkStatus();
+}
+
+// The annotation of an operation without results, such as jax.debug.print, has no value to be of.
+// It says which device runs the operation, which XLA writes as {{maximal device=0}}.
+absl::Status ModuleReader::PlaceOpWithoutResults(absl::string_view text, InstrId id) {
+  Instruction& i = module_.mutable_instr(id);
+  if (i.shape->num_leaves() > 0) return absl::OkStatus();
+  const absl::StatusOr<std::vector<NamedSharding>> named = ParseSdyShardings(text);
+  if (!named.ok()) return Cannot(absl::StrCat("the sharding ", text));
+  if (named->size() != 1) return absl::OkStatus();
+  for (const auto& [name, mesh] : meshes_) {
+    if (name != (*named)[0].mesh_name) continue;
+    const absl::StatusOr<std::vector<Mesh>> meshes =
+        ParseSdyMeshes(absl::StrCat("{", name, " = ", mesh, "}"));
+    if (!meshes.ok()) return Cannot(absl::StrCat("the mesh ", mesh));
+    const int64_t device = (*meshes)[0].maximal_device;
+    if (device < 0) continue;
+    SHARDCALL_ASSIGN_OR_RETURN(HloSharding placed,
+                               ParseHloSharding(absl::StrCat("{{maximal device=", device, "}}")));
+    i.sharding = InternHloSharding(context(), std::move(placed));
   }
   return absl::OkStatus();
 }

@@ -79,6 +79,7 @@ class ModuleReader {
                           absl::Span<const absl::string_view> known) const;
   absl::Status CheckFunction(const Operation& function) const;
   absl::Status ReadMesh(const Operation& op);
+  absl::Status PlaceOpWithoutResults(absl::string_view text, InstrId id);
   absl::Status ReadMain(const Operation& function);
   absl::Status ReadEntryLayouts();
   // Gives the shapes the layouts that the module's attribute has, if it is there.
