@@ -212,6 +212,17 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_allclose(noisy, expected[0], rtol=1e-6)
         self.assertEqual(total, expected[1])
 
+    def test_a_callback_without_results_runs_on_one_device(self):
+        told = []
+
+        def f(x):
+            jax.debug.callback(lambda total: told.append(float(total)), x.sum())
+            return x * 2
+
+        np.testing.assert_array_equal(self.ours(f)(self.x), np.asarray(self.x) * 2)
+        jax.effects_barrier()
+        self.assertEqual(told, [float(np.asarray(self.x).sum())])
+
     def test_a_value_s_sharding_can_be_inspected(self):
         told = []
 

@@ -164,6 +164,12 @@ class PackageTest(unittest.TestCase):
             self.assertEqual(y.dtype, x.dtype, name)
             self.assertEqual(y.tobytes(), x.tobytes(), name)
 
+    def test_arrays_of_the_other_byte_order(self):
+        text = ('HloModule copies, num_partitions=2\n\nENTRY main {\n  x = f32[4] parameter(0), '
+                'sharding={devices=[2]<=[2]}\n  ROOT y = f32[4] add(x, x)\n}\n')
+        y, = shardcall.run(text, [np.arange(4, dtype='>f4')])
+        np.testing.assert_array_equal(y, [0, 2, 4, 6])
+
     def test_inputs_that_do_not_fit_are_refused(self):
         x, y = np.ones((4, 3), np.float32), np.ones((5, 3), np.float32)
         for given in ([x], [x, y, y], [y, x], [x, y.astype(np.float64)], [x, 'text'],

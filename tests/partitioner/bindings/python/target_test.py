@@ -55,6 +55,16 @@ class TargetTest(unittest.TestCase):
         np.testing.assert_array_equal(jax.jit(weighed)(self.x, self.w), 2 * self.x * self.w)
         self.assertEqual(WEIGH.results(self.x, self.w).shape, (8, 16))
 
+    def test_attributes_that_compare_equal_are_told_apart(self):
+        def times(value):
+            return jax.jit(lambda x, w: WEIGH(x, w, times=value))(self.x, self.w)
+
+        plus, minus = times(np.float32(0.0)), times(np.float32(-0.0))
+        np.testing.assert_array_equal(np.signbit(plus), ~np.signbit(minus))
+        with self.assertRaises(Exception):  # the kernel takes an f32
+            times(3)
+        np.testing.assert_array_equal(times(np.float32(3)), 3 * self.x * self.w)
+
     def test_it_is_sharded_by_its_rule_and_so_is_its_gradient(self):
         def loss(x, w):
             return (weighed(x, w) ** 2).sum() + ROW_SUM(x).sum()
