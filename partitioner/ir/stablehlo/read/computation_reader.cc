@@ -154,6 +154,7 @@ bool ComputationReader::IsAnnotated(const Operation& op) const {
 InstrId ComputationReader::Emit(const Operation& op, Opcode opcode, const Shape* shape,
                                 absl::Span<const InstrId> operands, const Attributes* attrs) {
   PureKey key;
+  // No two ops have the same computation.
   const bool pure = IsPure(opcode) && !HasTrait(opcode, kCallsComputation) && !IsAnnotated(op);
   if (pure) {
     std::vector<uint32_t> ids;

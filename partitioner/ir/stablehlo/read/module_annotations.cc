@@ -49,17 +49,17 @@ absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
   }
   if (!entries.empty()) AddFrontend(id, entries);
   // What the operation itself says stands in the place of what its frontend attributes say.
-  constexpr absl::string_view kSharding = "xla.sdy.sharding";
-  for (const auto& [name, key] :
-       {std::pair<absl::string_view, absl::string_view>("sdy.sharding", kSharding),
-        std::pair<absl::string_view, absl::string_view>("sdy.sharding_rule",
-                                                        "xla.sdy.sharding_rule")}) {
+  for (const auto& [name, key] : {std::pair("sdy.sharding", "xla.sdy.sharding"),
+                                  std::pair("sdy.sharding_rule", "xla.sdy.sharding_rule")}) {
     const Attribute* a = code_.Find(dictionary, name);
     if (a == nullptr) continue;
     if (a->kind != Attribute::Kind::kAssembly)
       return Cannot(absl::StrCat("a ", name, " of an unknown form"));
     AddFrontend(id, key, a->text);
-    if (key == kSharding) SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutResults(a->text, id));
+  }
+  if (const Attribute* a = code_.Find(dictionary, "sdy.sharding");
+      a != nullptr && module_.instr(id).shape->num_leaves() == 0) {
+    SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutResults(a->text, id));
   }
   if (const Attribute* a = code_.Find(dictionary, "mhlo.sharding"); a != nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
@@ -72,8 +72,6 @@ absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
 // The annotation of an operation without results, such as jax.debug.print, has no value to be of.
 // It says which device runs the operation, which XLA writes as {{maximal device=0}}.
 absl::Status ModuleReader::PlaceOpWithoutResults(absl::string_view text, InstrId id) {
-  Instruction& i = module_.mutable_instr(id);
-  if (i.shape->num_leaves() > 0) return absl::OkStatus();
   const absl::StatusOr<std::vector<NamedSharding>> named = ParseSdyShardings(text);
   if (!named.ok()) return Cannot(absl::StrCat("the sharding ", text));
   if (named->size() != 1) return absl::OkStatus();
@@ -83,10 +81,11 @@ absl::Status ModuleReader::PlaceOpWithoutResults(absl::string_view text, InstrId
         ParseSdyMeshes(absl::StrCat("{", name, " = ", mesh, "}"));
     if (!meshes.ok()) return Cannot(absl::StrCat("the mesh ", mesh));
     const int64_t device = (*meshes)[0].maximal_device;
-    if (device < 0) continue;
+    if (device < 0) return absl::OkStatus();
     SHARDCALL_ASSIGN_OR_RETURN(HloSharding placed,
                                ParseHloSharding(absl::StrCat("{{maximal device=", device, "}}")));
-    i.sharding = InternHloSharding(context(), std::move(placed));
+    module_.mutable_instr(id).sharding = InternHloSharding(context(), std::move(placed));
+    return absl::OkStatus();
   }
   return absl::OkStatus();
 }

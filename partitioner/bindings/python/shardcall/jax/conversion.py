@@ -58,8 +58,6 @@ def _dicts(function, which):
 def _keep(original, new, which, names):
     """Gives the new function's dicts of attributes those of `names` that the original has."""
     before = _dicts(original, which)
-    if not any(name in d for d in before for name in names):
-        return
     dicts = _dicts(new, which)
     dicts += [ir.DictAttr.get({})] * (len(before) - len(dicts))
     changed = False

@@ -55,10 +55,10 @@ def _identity(value):
         return (dict, tuple((name, _identity(value[name])) for name in sorted(value)))
     if isinstance(value, (list, tuple)):
         return (type(value), tuple(map(_identity, value)))
-    if isinstance(value, float) and not isinstance(value, np.generic):
-        return (float, value.hex())
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (np.generic, np.ndarray)):  # np.float64 is a float, too
         return (type(value), value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, float):
+        return (float, value.hex())
     return (type(value), value)
 
 
