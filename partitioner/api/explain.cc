@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/api/page/explain_page.h"
+#include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
@@ -74,7 +74,7 @@ absl::StatusOr<double> ParseAmount(absl::string_view text) {
 std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format) {
   switch (format) {
     case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
-    case ExplainFormat::kHtml: return ExplainPage(p, options);
+    case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options));
     case ExplainFormat::kText: break;
   }
   return ExplainText(p);

@@ -15,11 +15,14 @@ IR = {"sharding", "partitioner/ir"}
 CUSTOM_CALL = IR | {"partitioner/custom_call"}
 IMPORT = CUSTOM_CALL | {"partitioner/import"}
 RULES = IMPORT | {"partitioner/rules"}
+DERIVED = RULES | {"partitioner/derived"}
 PROPAGATION = RULES | {"partitioner/propagation"}
 SPMD = PROPAGATION | {"partitioner/spmd"}
 RUNTIME = IR | {"collectives", "kernels", "partitioner/runtime"}
 PASS = IR | {"partitioner/pass"}
-API = SPMD | RUNTIME | PASS | {"partitioner/api"}
+PAGE = SPMD | PASS | {"partitioner/page"}
+EXACTNESS = RUNTIME | {"partitioner/exactness"}
+API = DERIVED | PAGE | EXACTNESS | {"partitioner/api"}
 CHECK = API | {"partitioner/check"}
 BINDINGS = CHECK | {"partitioner/bindings"}
 ALLOWED = {
@@ -30,10 +33,13 @@ ALLOWED = {
     "partitioner/custom_call": CUSTOM_CALL,
     "partitioner/import": IMPORT,
     "partitioner/rules": RULES,
+    "partitioner/derived": DERIVED,
     "partitioner/propagation": PROPAGATION,
     "partitioner/spmd": SPMD,
     "partitioner/pass": PASS,
+    "partitioner/page": PAGE,
     "partitioner/runtime": RUNTIME,
+    "partitioner/exactness": EXACTNESS,
     "partitioner/api": API,
     "partitioner/check": CHECK,
     "partitioner/bindings": BINDINGS,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What VJPs and batched forms of custom calls share: the parts of the call that they are derived
 // from, and the errors.
-#ifndef SHARDCALL_PARTITIONER_API_DERIVED_CALL_PARTS_H_
-#define SHARDCALL_PARTITIONER_API_DERIVED_CALL_PARTS_H_
+#ifndef SHARDCALL_PARTITIONER_DERIVED_CALL_PARTS_H_
+#define SHARDCALL_PARTITIONER_DERIVED_CALL_PARTS_H_
 
 #include <string>
 #include <vector>
@@ -45,4 +45,4 @@ CustomCallAttrs PlainAttrs(const CustomCallAttrs& call, absl::string_view target
 
 }  // namespace shardcall::inline internal::derived_calls
 
-#endif  // SHARDCALL_PARTITIONER_API_DERIVED_CALL_PARTS_H_
+#endif  // SHARDCALL_PARTITIONER_DERIVED_CALL_PARTS_H_

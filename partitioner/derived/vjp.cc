@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// VJPs of custom calls: see derived_calls.h.
+#include "shardcall/partitioner/derived/vjp.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/api/derived/call_parts.h"
-#include "shardcall/partitioner/api/derived_calls.h"
+#include "shardcall/partitioner/derived/call_parts.h"
 #include "shardcall/partitioner/ir/build/embed.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"

@@ -8,8 +8,8 @@
 // order, over any shards. So f32 is exact for whole numbers up to 2^24, and for eighths up to
 // 2^21. A partitioner may move the addition of partial sums behind linear ops, so bounds are
 // propagated through those. A value computed from an inexact one is inexact.
-#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_
-#define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_
+#ifndef SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_H_
+#define SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_H_
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/handler.h"
-#include "shardcall/partitioner/api/exactness/order_of_sums.h"
+#include "shardcall/partitioner/exactness/order_of_sums.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
@@ -65,4 +65,4 @@ class ExactEvaluator {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_H_
+#endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/exactness/exactness_observer.h"
+#include "shardcall/partitioner/exactness/exactness_observer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "shardcall/partitioner/api/exactness/measure.h"
+#include "shardcall/partitioner/exactness/measure.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
 namespace shardcall::inline internal {

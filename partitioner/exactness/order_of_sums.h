@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the results of an op depend on the order in which it sums, by its opcode and by the
 // computation that it combines with.
-#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_
-#define SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_
+#ifndef SHARDCALL_PARTITIONER_EXACTNESS_ORDER_OF_SUMS_H_
+#define SHARDCALL_PARTITIONER_EXACTNESS_ORDER_OF_SUMS_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ class OrderOfSums {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_ORDER_OF_SUMS_H_
+#endif  // SHARDCALL_PARTITIONER_EXACTNESS_ORDER_OF_SUMS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/exactness/order_of_sums.h"
+#include "shardcall/partitioner/exactness/order_of_sums.h"
 
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/monoid.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/exactness/exactness_devices.h"
+#include "shardcall/partitioner/exactness/exactness_devices.h"
 
 #include <atomic>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 #include "shardcall/collectives/forwarding.h"
 #include "shardcall/collectives/in_process/in_process.h"
-#include "shardcall/partitioner/api/exactness/exactness_observer.h"
+#include "shardcall/partitioner/exactness/exactness_observer.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"

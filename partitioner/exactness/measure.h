@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How large the numbers of a tensor are, and which power of two all of them are multiples of.
-#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_MEASURE_H_
-#define SHARDCALL_PARTITIONER_API_EXACTNESS_MEASURE_H_
+#ifndef SHARDCALL_PARTITIONER_EXACTNESS_MEASURE_H_
+#define SHARDCALL_PARTITIONER_EXACTNESS_MEASURE_H_
 
 #include <climits>
 
@@ -37,4 +37,4 @@ bool Fits(double bound, int granule, ElementType type);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_MEASURE_H_
+#endif  // SHARDCALL_PARTITIONER_EXACTNESS_MEASURE_H_

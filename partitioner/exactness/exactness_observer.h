@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tracks, for one device of a run, the exactness of each value that it holds: see exactness.h.
 // Devices exchange it at collectives (exactness_devices.h).
-#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_
-#define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_
+#ifndef SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_OBSERVER_H_
+#define SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_OBSERVER_H_
 
 #include <climits>
 #include <cstdint>
@@ -14,8 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/api/exactness/exactness.h"
-#include "shardcall/partitioner/api/exactness/order_of_sums.h"
+#include "shardcall/partitioner/exactness/exactness.h"
+#include "shardcall/partitioner/exactness/order_of_sums.h"
 #include "shardcall/partitioner/runtime/execute/step_observer.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
@@ -94,4 +94,4 @@ class ExactnessObserver : public StepObserver {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_OBSERVER_H_
+#endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_OBSERVER_H_

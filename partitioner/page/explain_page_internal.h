@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the functions that make the page's data.
-#ifndef SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_
-#define SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_
+#ifndef SHARDCALL_PARTITIONER_PAGE_EXPLAIN_PAGE_INTERNAL_H_
+#define SHARDCALL_PARTITIONER_PAGE_EXPLAIN_PAGE_INTERNAL_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/spmd/localize/localize.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace shardcall::inline internal::page {
 
@@ -42,4 +43,4 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out);
 
 }  // namespace shardcall::inline internal::page
 
-#endif  // SHARDCALL_PARTITIONER_API_PAGE_EXPLAIN_PAGE_INTERNAL_H_
+#endif  // SHARDCALL_PARTITIONER_PAGE_EXPLAIN_PAGE_INTERNAL_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/page/explain_page.h"
+#include "shardcall/partitioner/page/explain_page.h"
 
 #include <utility>
 #include <vector>
@@ -8,13 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "shardcall/partitioner/api/page/explain_page_internal.h"
-#include "shardcall/partitioner/api/report.h"
-#include "shardcall/partitioner/api/version.h"
-#include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/partitioner/ir/text/source_line.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/partitioner/page/explain_page_internal.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -26,28 +21,31 @@ constexpr int64_t kMostDevices = 1024;  // whose groups are listed
 
 class Data {
  public:
-  Data(const PartitionedProgram& p, const CostModel& cost)
-      : p_(p), m_(p.local.module), cost_(cost), record_of_(m_.num_instructions(), -1) {}
+  explicit Data(const PageContent& content)
+      : content_(content),
+        local_(*content.local),
+        m_(local_.module),
+        record_of_(m_.num_instructions(), -1) {}
 
   Json Make() {
-    const Program& program = p_.global->program;
+    const CostModel& cost = content_.cost;
     Json j;
-    j["name"] = std::string(program.module.header.name);
-    j["version"] = kVersion;
-    j["devices"] = program.num_partitions;
-    j["instructions"] = {p_.instructions_in, m_.num_instructions()};
-    j["bytes"] = TotalBytesMoved(p_.local);
-    j["cost"] = {{"bandwidth", cost_.bandwidth},
-                 {"flops", cost_.flop_rate},
-                 {"memory", cost_.memory_rate},
-                 {"latency", cost_.latency}};
-    j["mesh"] = Mesh(program);
+    j["name"] = content_.program;
+    j["version"] = content_.version;
+    j["devices"] = content_.num_partitions;
+    j["instructions"] = {content_.instructions_in, m_.num_instructions()};
+    j["bytes"] = content_.bytes_moved;
+    j["cost"] = {{"bandwidth", cost.bandwidth},
+                 {"flops", cost.flop_rate},
+                 {"memory", cost.memory_rate},
+                 {"latency", cost.latency}};
+    j["mesh"] = Mesh();
     j["collectives"] = Collectives();
-    j["warnings"] = Warned(program);
-    j["steps"] = page::Steps(p_.local, cost_, record_of_, &texts_);
+    j["warnings"] = Warned();
+    j["steps"] = page::Steps(local_, cost, record_of_, &texts_);
     j["entry"] = m_.entry().value;
     bool left_out = false;
-    j["nodes"] = page::Nodes(p_.local, &texts_, &left_out);
+    j["nodes"] = page::Nodes(local_, &texts_, &left_out);
     j["nodes_left_out"] = left_out;
     j["groups"] = std::move(groups_);
     j["texts"] = texts_.Take();
@@ -57,35 +55,28 @@ class Data {
  private:
   size_t Text(std::string text) { return texts_.Of(std::move(text)); }
 
-  static Json Mesh(const Program& program) {
+  Json Mesh() {
     Json axes = Json::array();
-    if (program.mesh == nullptr) return axes;
-    for (const MeshAxis& axis : DeclaredMesh(*program.mesh).axes) {
-      axes.push_back({axis.name, axis.size});
-    }
+    for (const MeshAxis& axis : content_.mesh) axes.push_back({axis.name, axis.size});
     return axes;
   }
 
   Json Collectives() {
     Json out = Json::array();
-    for (size_t k = 0; k < p_.local.collectives.size(); ++k) {
-      const CollectiveRecord& r = p_.local.collectives[k];
+    for (size_t k = 0; k < local_.collectives.size(); ++k) {
+      const CollectiveRecord& r = local_.collectives[k];
+      const PageContent::Collective& said = content_.collectives[k];
       record_of_[r.local.value] = static_cast<int>(k);
-      std::string source;
-      if (r.cause.consumer.valid()) {
-        const Module& global = p_.global->program.module;
-        source = SourceLine(global, global.instr(r.cause.consumer));
-      }
       out.push_back({{"name", std::string(m_.instr(r.local).name)},
                      {"opcode", Text(std::string(OpcodeText(r.opcode)))},
                      {"bytes", r.bytes_moved},
                      {"trips", r.trip_count},
-                     {"seconds", cost_.Seconds(r.bytes_moved)},
+                     {"seconds", content_.cost.Seconds(r.bytes_moved)},
                      {"groups", r.num_groups},
                      {"size", r.group_size},
-                     {"cause", Text(CauseText(p_, r))},
-                     {"source", Text(std::move(source))},
-                     {"why", Text(WhySharded(p_, r))},
+                     {"cause", Text(said.cause)},
+                     {"source", Text(said.source)},
+                     {"why", Text(said.why)},
                      {"devices", Groups(r)},
                      {"node", r.local.value}});
     }
@@ -94,7 +85,7 @@ class Data {
 
   // The index in "groups" of the devices that communicate; -1 where they are not listed.
   int Groups(const CollectiveRecord& r) {
-    const int64_t devices = p_.global->program.num_partitions;
+    const int64_t devices = content_.num_partitions;
     if (devices > kMostDevices) return -1;
     const Instruction& i = m_.instr(r.local);
     std::string key;
@@ -128,20 +119,17 @@ class Data {
     return static_cast<int>(it->second);
   }
 
-  Json Warned(const Program& program) {
+  Json Warned() {
     Json out = Json::array();
-    for (ProgramWarning& w : Warnings(p_)) {
-      out.push_back({{"code", w.code},
-                     {"op", w.instr.valid() ? std::string(program.module.instr(w.instr).name) : ""},
-                     {"text", std::move(w.text)},
-                     {"fix", std::string(w.fix())}});
+    for (const PageContent::Warning& w : content_.warnings) {
+      out.push_back({{"code", w.code}, {"op", w.op}, {"text", w.text}, {"fix", w.fix}});
     }
     return out;
   }
 
-  const PartitionedProgram& p_;
+  const PageContent& content_;
+  const LocalProgram& local_;
   const Module& m_;
-  const CostModel& cost_;
   std::vector<int> record_of_;  // by instruction, -1 for none
   page::Texts texts_;
   Json groups_ = Json::array();
@@ -163,13 +151,13 @@ constexpr char kViews[] = {
 
 }  // namespace
 
-std::string ExplainPageData(const PartitionedProgram& p, const SpmdOptions& options) {
-  return Data(p, options.cost).Make().dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string ExplainPageData(const PageContent& content) {
+  return Data(content).Make().dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string ExplainPage(const PartitionedProgram& p, const SpmdOptions& options) {
+std::string ExplainPage(const PageContent& content) {
   // Escaped so that the data cannot end its script element.
-  const std::string data = absl::StrReplaceAll(ExplainPageData(p, options), {{"<", "\\u003c"}});
+  const std::string data = absl::StrReplaceAll(ExplainPageData(content), {{"<", "\\u003c"}});
   return absl::StrReplaceAll(
       kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs several devices that track the exactness of their values, each on its own thread. Before a
 // collective they also exchange the exactness of its operands.
-#ifndef SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_
-#define SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_
+#ifndef SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_DEVICES_H_
+#define SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_DEVICES_H_
 
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "shardcall/partitioner/api/exactness/exactness.h"
-#include "shardcall/partitioner/api/exactness/order_of_sums.h"
+#include "shardcall/partitioner/exactness/exactness.h"
+#include "shardcall/partitioner/exactness/order_of_sums.h"
 #include "shardcall/partitioner/runtime/program.h"
 
 namespace shardcall::inline internal {
@@ -23,4 +23,4 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_API_EXACTNESS_EXACTNESS_DEVICES_H_
+#endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_DEVICES_H_

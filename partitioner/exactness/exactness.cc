@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/exactness/exactness.h"
+#include "shardcall/partitioner/exactness/exactness.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "shardcall/partitioner/api/exactness/exactness_devices.h"
+#include "shardcall/partitioner/exactness/exactness_devices.h"
 #include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/sharding/base/status.h"

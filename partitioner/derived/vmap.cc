@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched forms of custom calls: see derived_calls.h.
+#include "shardcall/partitioner/derived/vmap.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/api/derived/call_parts.h"
-#include "shardcall/partitioner/api/derived_calls.h"
 #include "shardcall/partitioner/custom_call/derive/derived_rules.h"
+#include "shardcall/partitioner/derived/call_parts.h"
 #include "shardcall/partitioner/ir/build/embed.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/sharding/base/status.h"

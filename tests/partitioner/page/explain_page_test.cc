@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/page/explain_page.h"
+#include "shardcall/partitioner/page/explain_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
 #include "tests/support/verify_text.h"
 
@@ -62,7 +63,7 @@ class ExplainPageTest : public testing::Test {
     program_ = *std::move(made);
     // A name that HLO text does not have, but a message may.
     program_->global->program.module.header.name = "</script><b>";
-    data_ = Json::parse(ExplainPageData(*program_, {}));
+    data_ = Json::parse(ExplainPageData(PageContentOf(*program_, {})));
     report_ = Json::parse(ReportJson(*program_, {}));
   }
   std::unique_ptr<PartitionedProgram> program_;
@@ -110,7 +111,7 @@ TEST_F(ExplainPageTest, TheOpsAroundACollectiveAreThere) {
 }
 
 TEST_F(ExplainPageTest, NothingOfTheProgramEndsTheElementItStandsIn) {
-  const std::string page = ExplainPage(*program_, {});
+  const std::string page = ExplainPage(PageContentOf(*program_, {}));
   EXPECT_THAT(page, Not(HasSubstr("</script><b>")));
   EXPECT_THAT(page, HasSubstr("\\u003c/script>\\u003cb>"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which results are exact follows from the values at every instruction, and verify
 // compares by that.
-#include "shardcall/partitioner/api/exactness/exactness.h"
+#include "shardcall/partitioner/exactness/exactness.h"
 
 #include <memory>
 #include <string>

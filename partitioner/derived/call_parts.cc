@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/derived/call_parts.h"
+#include "shardcall/partitioner/derived/call_parts.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/api/exactness/measure.h"
+#include "shardcall/partitioner/exactness/measure.h"
 
 #include <algorithm>
 #include <cmath>

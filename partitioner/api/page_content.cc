@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/api/page_content.h"
+
+#include <utility>
+
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/api/warnings.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/sharding/convert.h"
+
+namespace shardcall::inline internal {
+
+PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options) {
+  const Program& program = p.global->program;
+  const Module& global = program.module;
+  PageContent out;
+  out.program = std::string(global.header.name);
+  out.version = kVersion;
+  out.num_partitions = program.num_partitions;
+  out.instructions_in = p.instructions_in;
+  out.bytes_moved = TotalBytesMoved(p.local);
+  if (program.mesh != nullptr) out.mesh = DeclaredMesh(*program.mesh).axes;
+  out.cost = options.cost;
+  out.local = &p.local;
+  for (const CollectiveRecord& r : p.local.collectives) {
+    const InstrId consumer = r.cause.consumer;
+    out.collectives.push_back(
+        {.cause = CauseText(p, r),
+         .source = consumer.valid() ? SourceLine(global, global.instr(consumer)) : "",
+         .why = WhySharded(p, r)});
+  }
+  for (ProgramWarning& w : Warnings(p)) {
+    std::string fix(w.fix());
+    out.warnings.push_back({.code = std::move(w.code),
+                            .op = w.instr.valid() ? std::string(global.instr(w.instr).name) : "",
+                            .text = std::move(w.text),
+                            .fix = std::move(fix)});
+  }
+  return out;
+}
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page of `explain --format=html` shows of a partitioned program.
+#ifndef SHARDCALL_PARTITIONER_API_PAGE_CONTENT_H_
+#define SHARDCALL_PARTITIONER_API_PAGE_CONTENT_H_
+
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/page/explain_page.h"
+
+namespace shardcall::inline internal {
+
+// Refers to `p`, which must outlive it.
+PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_API_PAGE_CONTENT_H_
