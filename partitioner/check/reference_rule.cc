@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/check/reference_body.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
-#include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/ir/liveness.h"
 
 namespace shardcall::inline internal::import_internal {
 namespace {

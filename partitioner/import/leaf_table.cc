@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/import/program.h"
-#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 
 namespace shardcall {
 namespace {

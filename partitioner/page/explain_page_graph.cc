@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/trip_count.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/page/explain_page_internal.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 

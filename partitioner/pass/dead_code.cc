@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
-#include "shardcall/partitioner/ir/liveness.h"
 #include "shardcall/partitioner/pass/pass.h"
 
 namespace shardcall {

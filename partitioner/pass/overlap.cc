@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
-#include "shardcall/partitioner/ir/called_computations.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 #include "shardcall/partitioner/pass/overlap_schedule.h"
 

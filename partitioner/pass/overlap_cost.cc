@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/shapes/collective_bytes.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
-#include "shardcall/partitioner/ir/trip_count.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/api/program_io.h"
-#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/partitioner/runtime/io/shard_io.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -6,8 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 #include "shardcall/sharding/base/intern_table.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

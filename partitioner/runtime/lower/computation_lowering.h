@@ -9,7 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "shardcall/partitioner/ir/liveness.h"
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 

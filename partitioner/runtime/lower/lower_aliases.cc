@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/runtime/lower/computation_lowering.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"

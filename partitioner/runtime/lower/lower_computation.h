@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "shardcall/partitioner/ir/liveness.h"
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
-#include "shardcall/partitioner/ir/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/feeds.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/localize/one_device.h"

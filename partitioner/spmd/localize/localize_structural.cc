@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, loops, branches, barriers and region boundaries.
 #include "shardcall/partitioner/import/export.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
 namespace shardcall::inline internal {

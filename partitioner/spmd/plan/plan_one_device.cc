@@ -2,7 +2,7 @@
 // Ops that one device runs for all, infeed and outfeed, and ops with side effects whose device no
 // annotation names.
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"

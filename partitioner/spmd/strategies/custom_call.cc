@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_set.h"
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 

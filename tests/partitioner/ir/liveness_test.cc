@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/liveness.h"
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 
 #include <string>
 #include <vector>

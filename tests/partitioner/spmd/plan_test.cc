@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "shardcall/partitioner/ir/trip_count.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/test_targets.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/side_effects.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {

@@ -2,7 +2,7 @@
 // Writes loops, branches and calls, and what becomes no operation: tuples.
 #include <vector>
 
-#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 

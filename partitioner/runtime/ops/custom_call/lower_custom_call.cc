@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/output_aliasing.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/custom_call/run_custom_call.h"
 #include "shardcall/sharding/base/status.h"

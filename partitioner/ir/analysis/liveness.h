@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the instructions that results and side effects of a module depend on.
-#ifndef SHARDCALL_PARTITIONER_IR_LIVENESS_H_
-#define SHARDCALL_PARTITIONER_IR_LIVENESS_H_
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_LIVENESS_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_LIVENESS_H_
 
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/partitioner/ir/side_effects.h"
 
 namespace shardcall::inline internal {
 
@@ -31,4 +31,4 @@ class Liveness {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_LIVENESS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_LIVENESS_H_

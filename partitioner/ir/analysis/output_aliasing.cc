@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/output_aliasing.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 
 #include <algorithm>
 

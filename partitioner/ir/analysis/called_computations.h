@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces the called computations in attributes, as every copy of an instruction into another
 // module or within one needs.
-#ifndef SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
-#define SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_
 
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -25,4 +25,4 @@ const Attributes* MapComputations(const Module& module, const Instruction& i, F&
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_CALLED_COMPUTATIONS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_

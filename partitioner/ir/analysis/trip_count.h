@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trip count of a while loop, where its computations show it.
-#ifndef SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_
-#define SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_
 
 #include <cstdint>
 
@@ -18,4 +18,4 @@ double TripCountOr(const Module& module, InstrId loop, double otherwise);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_TRIP_COUNT_H_
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_

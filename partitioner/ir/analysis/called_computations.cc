@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 
 #include "shardcall/partitioner/ir/attribute_records.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses output_to_operand_aliasing, which instructions keep as text: {{0}: (1, {}), {1}: (0,
 // {2})}.
-#ifndef SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_
-#define SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_OUTPUT_ALIASING_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_OUTPUT_ALIASING_H_
 
 #include <cstdint>
 #include <vector>
@@ -30,4 +30,4 @@ int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_OUTPUT_ALIASING_H_
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_OUTPUT_ALIASING_H_

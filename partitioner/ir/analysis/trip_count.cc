@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/trip_count.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 
 #include <cstring>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether an instruction must stay although nothing uses its result.
-#ifndef SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_
-#define SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_
 
 #include <cstdint>
 #include <vector>
@@ -38,4 +38,4 @@ class Effects {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_SIDE_EFFECTS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/liveness.h"
+#include "shardcall/partitioner/ir/analysis/liveness.h"
 
-#include "shardcall/partitioner/ir/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 
 namespace shardcall::inline internal {
 
