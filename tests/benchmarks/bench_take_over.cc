@@ -26,7 +26,7 @@
 #include "shardcall/partitioner/bindings/pjrt/program_source.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/take_over.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 
 namespace shardcall::inline internal::pjrt {
 namespace {

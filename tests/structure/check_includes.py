@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the dependency direction of the rooms on every #include, that no source file
-outgrows 600 lines, no line of the product 100 columns, and no folder of it 40 files, that
-internals are in the inner namespace or one in it, and that no switch over opcodes has a default.
+"""Checks the dependency direction of the rooms on every #include, that the folders of a room do
+not include each other in a circle, that no source file outgrows 600 lines, no line of the product
+100 columns, and no folder of it 40 files, that internals are in the inner namespace or one in it,
+and that no switch over opcodes has a default.
 
     python3 check_includes.py ROOT
 """
@@ -48,6 +49,18 @@ ALLOWED = {
 # Headers of vocabulary that a room may include of one that it does not know otherwise.
 VOCABULARY = {("kernels", "collectives/communicator.h"),
               ("partitioner/custom_call", "kernels/ffi/attributes.h")}
+# Folders of one room that still include each other in a circle, and why.
+KNOWN_CIRCLES = [
+    # A strategy answers the plan, and emits what localize asks it for.
+    {"partitioner/spmd/plan", "partitioner/spmd/localize", "partitioner/spmd/strategies"},
+    # A tensor takes its memory from the pool of the executor, which runs on tensors.
+    {"partitioner/runtime", "partitioner/runtime/execute"},
+    # Lowering calls the fuser, which shares kernels with the lowerings of single ops.
+    {"partitioner/runtime/lower", "partitioner/runtime/ops", "partitioner/runtime/fuse",
+     "partitioner/runtime/lanes"},
+    # A typed handler is called through XLA's ABI and in a guard, which both know what a handler is.
+    {"kernels/ffi", "kernels/ffi/guard", "kernels/ffi/load", "kernels/ffi/xla"},
+]
 MAX_LINES = 600
 MAX_COLUMNS = 100  # tables (.inc) have texts that are longer
 MAX_FILES = 40
@@ -72,6 +85,28 @@ def room_of(path):
         if path.startswith(room + "/") and (best is None or len(room) > len(best)):
             best = room
     return best
+
+
+def circles(edges):
+    """An error for each set of folders that include each other in a circle, with one include for
+    each step. `edges`: (folder, included folder) -> (file, included file), of one room each."""
+    after = {}
+    for folder, other in edges:
+        after.setdefault(folder, set()).add(other)
+    reached = {}
+    for folder in after:
+        todo, reached[folder] = [folder], set()
+        while todo:
+            new = after.get(todo.pop(), set()) - reached[folder]
+            reached[folder] |= new
+            todo += new
+    found = {frozenset(other for other in reached[folder] if folder in reached.get(other, ()))
+             for folder in after if folder in reached[folder]}
+    for circle in sorted(found, key=sorted):
+        if not any(circle <= known for known in KNOWN_CIRCLES):
+            steps = [f"{name} includes {included}" for (a, b), (name, included) in sorted(edges.items())
+                     if a in circle and b in circle]
+            yield f"{', '.join(sorted(circle))}: they include each other: " + "; ".join(steps)
 
 
 def closing_brace(text, start):
@@ -111,7 +146,7 @@ def outside_internal(text):
 
 
 def main(root):
-    errors, files, per_folder = [], 0, {}
+    errors, files, per_folder, edges = [], 0, {}, {}
     for top in ("sharding", "collectives", "kernels", "partitioner", "tests", "examples"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in (".h", ".cc", ".cu", ".inc", ".c"):
@@ -146,6 +181,9 @@ def main(root):
                     errors.append(f'{name}: includes "{included}", which is "{PREFIX}{included}"')
                 included = included.removeprefix(PREFIX)
                 other = room_of(included)
+                folder, its_folder = (str(pathlib.PurePosixPath(f).parent) for f in (name, included))
+                if other == room and folder != its_folder:
+                    edges.setdefault((folder, its_folder), (name, included))
                 if other is None or other in ALLOWED[room]:
                     continue
                 if (room, included) in VOCABULARY:
@@ -154,6 +192,7 @@ def main(root):
                               + ", ".join(sorted(ALLOWED[room])))
     errors += [f"{folder.relative_to(root).as_posix()}: {count} files, more than {MAX_FILES}"
                for folder, count in per_folder.items() if count > MAX_FILES]
+    errors += circles(edges)
     if files == 0:
         errors.append(f"{root}: no source files found")
     print("\n".join(errors) if errors else f"{files} files, no include against the direction")

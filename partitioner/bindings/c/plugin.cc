@@ -18,10 +18,10 @@
 #include "shardcall/kernels/ffi/load/library.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
+#include "shardcall/partitioner/bindings/all_or_nothing.h"
 #include "shardcall/partitioner/bindings/c/c_facts.h"
 #include "shardcall/partitioner/bindings/c/c_target.h"
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
-#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

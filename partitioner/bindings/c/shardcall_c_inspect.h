@@ -7,21 +7,11 @@
 #define SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_INSPECT_H_
 
 #include "shardcall/partitioner/bindings/c/shardcall_c_base.h"
+#include "shardcall/partitioner/bindings/xla/inspect_callback.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* XLA's layout. On failure the function sets error_txt, and also free_error, which is
- * then called once. */
-typedef struct Shardcall_InspectShardingArgs {
-  const char* sharding_spec; /* a serialised xla.OpSharding */
-  size_t sharding_spec_size;
-  char* error_txt;
-  void* error_scratch;
-  void (*free_error)(struct Shardcall_InspectShardingArgs* args);
-} Shardcall_InspectShardingArgs;
-typedef void Shardcall_InspectSharding(void* data, Shardcall_InspectShardingArgs* args);
 
 /* Since 0.3. `function` and `data` must stay valid until they have been forgotten as
  * often as they were encoded; until then any thread that partitions may call them.

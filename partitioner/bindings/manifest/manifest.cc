@@ -11,8 +11,8 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
+#include "shardcall/partitioner/bindings/all_or_nothing.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
-#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

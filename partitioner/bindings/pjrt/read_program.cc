@@ -8,9 +8,10 @@
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/text/parser.h"
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -16,7 +16,7 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;

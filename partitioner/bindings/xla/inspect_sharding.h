@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "shardcall/partitioner/bindings/c/shardcall_c_inspect.h"
+#include "shardcall/partitioner/bindings/xla/inspect_callback.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/sharding/base/public.h"
 

@@ -10,7 +10,7 @@
 #include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
 #include "shardcall/kernels/ffi/untyped_handler.h"
-#include "shardcall/partitioner/bindings/xla/all_or_nothing.h"
+#include "shardcall/partitioner/bindings/all_or_nothing.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_serving.h"

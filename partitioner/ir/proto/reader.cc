@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

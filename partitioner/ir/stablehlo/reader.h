@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -19,9 +18,6 @@ namespace shardcall::inline internal {
 // attribute or a type that this reader does not convert, which the message names.
 absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
                                              std::shared_ptr<Context> context);
-
-// E035 (kUnimplemented): the module has `what`, which the reader does not convert.
-absl::Status StablehloNotConverted(absl::string_view what);
 
 }  // namespace shardcall::inline internal
 

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/text_place.h"
 #include "shardcall/sharding/base/utf8.h"
 #include "shardcall/sharding/element_type.h"
 
@@ -33,7 +34,7 @@ bool Lexer::SkipComment() {
 }
 
 bool Lexer::CheckEncoding() {
-  const char* bad = FirstNonUtf8(absl::string_view(begin_, static_cast<size_t>(end_ - begin_)));
+  const char* bad = FirstNonUtf8(All());
   if (bad == nullptr) return true;
   return Fail(bad, "E001", "The text is not UTF-8", "HLO text", TokenAt(bad),
               "write other bytes in strings as octal escapes like \\377");
@@ -242,29 +243,8 @@ std::string Lexer::TokenAt(const char* p) const {
   return absl::StrCat("'", absl::string_view(p, length), q - p > 60 ? "..." : "", "'");
 }
 
-std::string Lexer::Where(const char* at) const {
-  const auto line = 1 + std::count(begin_, at, '\n');
-  const char* start = at;
-  while (start > begin_ && start[-1] != '\n') --start;
-  return absl::StrCat(file_, ":", line, ":", at - start + 1);
-}
-
-std::string Lexer::Excerpt(const char* at) const {
-  constexpr int kWidth = 60;  // characters kept on either side of the caret
-  const char* start = at;
-  while (start > begin_ && start[-1] != '\n' && at - start < kWidth) --start;
-  const char* stop = at;
-  while (stop < end_ && *stop != '\n' && stop - at < kWidth) ++stop;
-  const bool cut = start > begin_ && start[-1] != '\n';
-  std::string line = absl::StrCat(cut ? "..." : "", absl::string_view(start, stop - start),
-                                  stop < end_ && *stop != '\n' ? "..." : "");
-  // One column per byte: unprintable bytes become question marks.
-  for (char& c : line) {
-    if (c == '\t') c = ' ';
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  }
-  return absl::StrCat(line, "\n", std::string((cut ? 3 : 0) + (at - start), ' '), "^");
-}
+std::string Lexer::Where(const char* at) const { return PlaceInText(All(), at, file_); }
+std::string Lexer::Excerpt(const char* at) const { return LineWithCaret(All(), at); }
 
 bool Lexer::Fail(const char* at, absl::string_view code, absl::string_view message,
                  absl::string_view expected, absl::string_view found, absl::string_view fix) {

@@ -143,6 +143,7 @@ class Lexer {
   bool SkipComment();
   bool SkipQuoted();
   bool BareName(absl::string_view what, absl::string_view name);
+  absl::string_view All() const { return {begin_, static_cast<size_t>(end_ - begin_)}; }
 
   const char* begin_;
   const char* end_;

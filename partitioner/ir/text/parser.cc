@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/text/header_parser.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

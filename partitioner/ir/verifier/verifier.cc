@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
+#include "shardcall/sharding/base/text_place.h"
 
 namespace shardcall {
 
@@ -221,9 +221,8 @@ absl::Status VerifyModule(const Module& module, absl::string_view file_name,
       if (std::less<>()(name, text->data()) || !std::less<>()(name, text->data() + text->size())) {
         continue;
       }
-      const hlo_text::Lexer lexer(*text, file_name);
-      file = lexer.Where(name);
-      error.excerpt = lexer.Excerpt(name);
+      file = PlaceInText(*text, name, file_name);
+      error.excerpt = LineWithCaret(*text, name);
       break;
     }
   }

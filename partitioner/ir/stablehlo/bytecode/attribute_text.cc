@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
-#include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {

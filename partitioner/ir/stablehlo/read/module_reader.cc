@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parser_internal.h"
 #include "shardcall/sharding/base/status.h"
@@ -222,13 +223,6 @@ absl::Status ModuleReader::CheckKnown(const Attribute* dictionary, absl::string_
 }  // namespace shardcall::inline internal::stablehlo
 
 namespace shardcall::inline internal {
-
-absl::Status StablehloNotConverted(absl::string_view what) {
-  return ToStatus({.code = "E035",
-                   .message = absl::StrCat("this StableHLO is not converted: it has ", what),
-                   .fix = "Convert it to HLO by a PJRT plugin: --converter=FILE"},
-                  absl::StatusCode::kUnimplemented);
-}
 
 absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
                                              std::shared_ptr<Context> context) {

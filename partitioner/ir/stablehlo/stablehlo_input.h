@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recognises StableHLO where HLO is expected. Callers that can convert it do so; others report it.
-#ifndef SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_
-#define SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_
+#ifndef SHARDCALL_PARTITIONER_IR_STABLEHLO_STABLEHLO_INPUT_H_
+#define SHARDCALL_PARTITIONER_IR_STABLEHLO_STABLEHLO_INPUT_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ absl::Status StablehloIsNotHlo(absl::string_view file_name);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_IR_TEXT_STABLEHLO_INPUT_H_
+#endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_STABLEHLO_INPUT_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations with several parts, such as a plugin's: if one is refused, all are undone.
-#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_
-#define SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_ALL_OR_NOTHING_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_ALL_OR_NOTHING_H_
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -38,4 +38,4 @@ inline absl::Status AllOrNothing(TargetRegistry* targets, HandlerRegistry* handl
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_ALL_OR_NOTHING_H_
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_ALL_OR_NOTHING_H_

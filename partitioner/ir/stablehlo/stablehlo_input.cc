@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/text/stablehlo_input.h"
+#include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
