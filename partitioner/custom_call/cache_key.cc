@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 
 namespace shardcall {
 namespace {
@@ -61,7 +62,7 @@ std::string RuleCacheKey(const TargetRule& rule, absl::string_view backend_confi
   f.Add("attributes").Add(backend_config);
   if (frontend != nullptr) {
     for (const auto& [key, value] : frontend->entries) {
-      if (!absl::StartsWith(key, "xla.sdy.") || key == "xla.sdy.sharding_rule") {
+      if (!absl::StartsWith(key, kSdyPrefix) || key == kSdyShardingRule) {
         f.Add(key).Add(value);
       }
     }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
@@ -116,7 +117,7 @@ class Exporter {
     }
     SHARDCALL_RETURN_IF_ERROR(SetSharding(id, &i));
     if (const auto it = p_.boundaries.find(id);
-        it != p_.boundaries.end() && !Attribute(i, kManualAxes).empty()) {
+        it != p_.boundaries.end() && !Attribute(i, kSdyManualAxes).empty()) {
       return SetBoundary(id, it->second, &i);
     }
     // A value whose leaves are aliases is annotated where they are made.
@@ -222,8 +223,8 @@ class Exporter {
       list.push_back(std::move(named));
     }
     const std::string text = SdyShardingPerValueText(list);
-    i->frontend =
-        WithAttribute(context_, i->frontend, boundary.entry ? kInShardings : kOutShardings, text);
+    i->frontend = WithAttribute(context_, i->frontend,
+                                boundary.entry ? kSdyInShardings : kSdyOutShardings, text);
     return absl::OkStatus();
   }
 
@@ -249,7 +250,7 @@ absl::StatusOr<Module> ExportShardings(const Program& program,
 
 const FrontendAttributes* WithoutSdy(Context& context, const FrontendAttributes* attributes) {
   return WithoutAttributes(context, attributes, [](absl::string_view key) {
-    return absl::StartsWith(key, "xla.sdy.") || absl::StartsWith(key, "shardcall.");
+    return absl::StartsWith(key, kSdyPrefix) || absl::StartsWith(key, "shardcall.");
   });
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -40,14 +41,8 @@ struct InlinedModule {
 // values are scalars.
 InlinedModule InlineCalls(const Module& module, bool inline_calls);
 
-// Attributes of annotations.
-inline constexpr absl::string_view kSdySharding = "xla.sdy.sharding";
-inline constexpr absl::string_view kSdyMeshes = "xla.sdy.meshes";
-// shardcall's own, in the header of an exported module: the base meshes it was made with.
+// shardcall's own attribute, in the header of an exported module: the base meshes it was made with.
 inline constexpr absl::string_view kBaseMeshes = "shardcall.meshes";
-inline constexpr absl::string_view kInShardings = "xla.sdy.in_shardings";
-inline constexpr absl::string_view kOutShardings = "xla.sdy.out_shardings";
-inline constexpr absl::string_view kManualAxes = "xla.sdy.manual_axes";
 
 // The target if `i` is a custom call, else empty.
 inline absl::string_view Target(const Instruction& i) {

@@ -6,13 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 
 namespace shardcall::inline internal::import_internal {
-namespace {
-
-constexpr absl::string_view kGroupId = "xla.sdy.sharding_group_id";
-
-}  // namespace
 
 absl::Status Annotations::CollectShardy(const Instruction& i, MeshCollector* collector) {
   if (i.frontend == nullptr) return absl::OkStatus();
@@ -20,15 +16,15 @@ absl::Status Annotations::CollectShardy(const Instruction& i, MeshCollector* col
   if (!fresh) return absl::OkStatus();
   SdyAttributes& out = it->second;
   for (const auto& [key, value] : i.frontend->entries) {
-    if (!absl::StartsWith(key, "xla.sdy.")) continue;
+    if (!absl::StartsWith(key, kSdyPrefix)) continue;
     std::vector<NamedSharding>* into = nullptr;
     if (key == kSdySharding) {
       into = &out.shardings;
       out.has_sharding = true;
-    } else if (key == kInShardings || key == kOutShardings) {
+    } else if (key == kSdyInShardings || key == kSdyOutShardings) {
       into = &out.boundary;
       out.is_boundary = true;
-    } else if (key == kManualAxes) {
+    } else if (key == kSdyManualAxes) {
       absl::StatusOr<std::vector<std::string>> axes = ParseSdyManualAxes(value);
       if (!axes.ok()) return At(axes.status(), i);
       out.manual_axes = *std::move(axes);
@@ -104,7 +100,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
   ManualBoundary boundary;
   boundary.entry = IsManualEntry(i);
   const size_t operands = m_.operands(i).size();
-  const absl::string_view key = boundary.entry ? kInShardings : kOutShardings;
+  const absl::string_view key = boundary.entry ? kSdyInShardings : kSdyOutShardings;
   if (!attributes.is_boundary || attributes.boundary.size() != operands ||
       static_cast<size_t>(i.shape->num_leaves()) != operands) {
     return ToStatus({.code = "E173",
@@ -162,7 +158,7 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
 // The group applies to the operands; the custom call has no value of its own.
 absl::Status Annotations::ReadGroup(InstrId id) {
   const Instruction& i = m_.instr(id);
-  absl::string_view text = Attribute(i, kGroupId);
+  absl::string_view text = Attribute(i, kSdyShardingGroupId);
   if (const size_t colon = text.find(':'); colon != absl::string_view::npos) {
     text = text.substr(0, colon);
   }
@@ -172,7 +168,7 @@ absl::Status Annotations::ReadGroup(InstrId id) {
     return ToStatus({.code = "E165",
                      .message = "a sharding group needs one array and an id",
                      .where = std::string(i.name),
-                     .expected = "xla.sdy.sharding_group_id=\"0 : i64\"",
+                     .expected = absl::StrCat(kSdyShardingGroupId, "=\"0 : i64\""),
                      .found = std::string(text),
                      .fix = "Give it one array operand and an id of 0 or more"});
   }

@@ -20,7 +20,6 @@
 namespace shardcall::inline internal {
 namespace {
 
-using import_internal::kSdyMeshes;
 constexpr absl::string_view kFirstAxis = "x0";
 
 absl::Status Refused(absl::string_view message, absl::string_view where, absl::string_view fix,

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
@@ -12,7 +13,6 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr absl::string_view kRuleKey = "xla.sdy.sharding_rule";
 constexpr absl::string_view kBatchKey = "num_batch_dims";
 
 absl::string_view Attribute(const Instruction& instr, absl::string_view key) {
@@ -62,7 +62,7 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
                                     bool maximal, const TargetRule** target) {
   *target = nullptr;
   const CustomCallAttrs& a = args.instr.as<CustomCallAttrs>();
-  if (!Attribute(args.instr, kRuleKey).empty()) return CustomCallSource::kOwnRule;
+  if (!Attribute(args.instr, kSdyShardingRule).empty()) return CustomCallSource::kOwnRule;
   if (targets != nullptr) {
     *target = targets->Find(a.target, args.instr.backend_config);
     if (*target != nullptr && Decides(**target)) return CustomCallSource::kRegistry;
@@ -80,8 +80,9 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
   const absl::string_view batch = Attribute(args.instr, kBatchKey);
   switch (source) {
     case CustomCallSource::kOwnRule: {
-      SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, ParseSdyRule(Attribute(args.instr, kRuleKey),
-                                                                 args.operands, args.results));
+      SHARDCALL_ASSIGN_OR_RETURN(
+          ShardingRule rule,
+          ParseSdyRule(Attribute(args.instr, kSdyShardingRule), args.operands, args.results));
       if (!batch.empty()) {
         SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
         KeepBatchOnly(k, &rule);

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/export.h"
-#include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
@@ -16,7 +17,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-using namespace import_internal;  // NOLINT: names of annotations
+using import_internal::WithAttribute;
 using States = absl::Span<const LocalState* const>;
 
 class ShardyEdge : public ManualEdge {
@@ -29,9 +30,9 @@ class ShardyEdge : public ManualEdge {
   }
 
   absl::Status Start(CompId body, Module* module) override {
-    module->mutable_comp(body).name = context_.Intern("xla.sdy.manual_computation_body");
+    module->mutable_comp(body).name = context_.Intern(kSdyManualBody);
     module->header.frontend = WithAttribute(context_, WithoutSdy(context_, module->header.frontend),
-                                            "xla.sdy.meshes", SdyMeshesText({mesh_}));
+                                            kSdyMeshes, SdyMeshesText({mesh_}));
     return absl::OkStatus();
   }
 
@@ -42,12 +43,13 @@ class ShardyEdge : public ManualEdge {
       SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.parameters[k]));
       Say(kSdySharding, SdyShardingText(named), wholes[k], b);
     }
-    return Cross(KnownTarget::kGlobalToLocal, kInShardings, wholes, local_.parameters, shards, b);
+    return Cross(KnownTarget::kGlobalToLocal, kSdyInShardings, wholes, local_.parameters, shards,
+                 b);
   }
 
   absl::StatusOr<Ids> Leave(absl::Span<const InstrId> shards, absl::Span<const Shape* const> wholes,
                             GraphBuilder* b) override {
-    SHARDCALL_ASSIGN_OR_RETURN(Ids results, Cross(KnownTarget::kLocalToGlobal, kOutShardings,
+    SHARDCALL_ASSIGN_OR_RETURN(Ids results, Cross(KnownTarget::kLocalToGlobal, kSdyOutShardings,
                                                   shards, local_.outputs, wholes, b));
     for (size_t k = 0; k < results.size(); ++k) {
       if (local_.outputs[k] == nullptr) continue;
@@ -96,7 +98,7 @@ class ShardyEdge : public ManualEdge {
     const InstrId made = Call(target, from, one ? shapes[0] : context_.MakeTuple(shapes), b);
     std::vector<std::string> axes;
     for (const MeshAxis& axis : mesh_.axes) axes.push_back(axis.name);
-    Say(kManualAxes, SdyManualAxesText(axes), made, b);
+    Say(kSdyManualAxes, SdyManualAxesText(axes), made, b);
     Say(key, SdyShardingPerValueText(shardings), made, b);
     if (one) return Ids{made};
     Ids to;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 
+#include <string>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -36,10 +39,10 @@ bool LooksLikeStablehlo(absl::string_view bytes) {
 }
 
 int64_t StablehloPartitions(absl::string_view bytes) {
-  constexpr absl::string_view kAttribute = "mhlo.num_partitions = ";
-  const size_t at = bytes.find(kAttribute);
+  const std::string attribute = absl::StrCat(kMhloNumPartitions, " = ");
+  const size_t at = bytes.find(attribute);
   if (IsMlirBytecode(bytes) || at == absl::string_view::npos) return 0;
-  const absl::string_view rest = bytes.substr(at + kAttribute.size());
+  const absl::string_view rest = bytes.substr(at + attribute.size());
   int64_t number = 0;
   return absl::SimpleAtoi(rest.substr(0, rest.find_first_not_of("0123456789")), &number) ? number
                                                                                          : 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
@@ -162,18 +163,18 @@ int64_t NumDevices(const Module& m) {
 // One attribute has the shardings of all values, another one the manual axes.
 absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data) {
   const FrontendAttributes* frontend = context.instr.frontend;
-  const absl::string_view key = enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings";
+  const absl::string_view key = enters ? kSdyInShardings : kSdyOutShardings;
   if (frontend == nullptr || frontend->Find(key).data() == nullptr ||
-      frontend->Find("xla.sdy.manual_axes").data() == nullptr) {
+      frontend->Find(kSdyManualAxes).data() == nullptr) {
     return context.Error("E311", absl::StrCat("the attribute ", key, " or manual_axes is missing"));
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<NamedSharding> shardings,
                              ParseSdyShardings(frontend->Find(key)));
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                             ParseSdyManualAxes(frontend->Find("xla.sdy.manual_axes")));
+                             ParseSdyManualAxes(frontend->Find(kSdyManualAxes)));
   MeshCollector collector;
   if (const FrontendAttributes* header = context.module.header.frontend; header != nullptr) {
-    if (const absl::string_view text = header->Find("xla.sdy.meshes"); text.data() != nullptr) {
+    if (const absl::string_view text = header->Find(kSdyMeshes); text.data() != nullptr) {
       SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Mesh> meshes, ParseSdyMeshes(text));
       for (const Mesh& mesh : meshes) collector.AddNamed(mesh);
     }

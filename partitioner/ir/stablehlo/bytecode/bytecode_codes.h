@@ -101,13 +101,6 @@ enum StablehloAttribute {
 };
 inline constexpr uint64_t kTokenType = 0;
 
-// Attributes of a module, as XLA names them: arrays of the layouts and the tiles of main's flat
-// parameters and results.
-inline constexpr char kParameterLayouts[] = "mhlo.xla_entry_computation_parameter_layouts";
-inline constexpr char kParameterTiles[] = "mhlo.xla_entry_computation_parameter_tiles";
-inline constexpr char kResultLayouts[] = "mhlo.xla_entry_computation_result_layout";
-inline constexpr char kResultTiles[] = "mhlo.xla_entry_computation_result_tiles";
-
 }  // namespace shardcall::inline internal::stablehlo::codes
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_CODES_H_

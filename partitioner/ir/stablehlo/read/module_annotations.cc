@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
 #include "shardcall/partitioner/ir/text/lexer.h"
 #include "shardcall/sharding/base/status.h"
@@ -44,24 +45,24 @@ absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
 
 absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
   Entries entries;
-  if (const Attribute* a = code_.Find(dictionary, "mhlo.frontend_attributes"); a != nullptr) {
+  if (const Attribute* a = code_.Find(dictionary, kMhloFrontendAttributes); a != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
   }
   if (!entries.empty()) AddFrontend(id, entries);
   // What the operation itself says stands in the place of what its frontend attributes say.
-  for (const auto& [name, key] : {std::pair("sdy.sharding", "xla.sdy.sharding"),
-                                  std::pair("sdy.sharding_rule", "xla.sdy.sharding_rule")}) {
+  for (const auto& [name, key] : {std::pair(kDialectSharding, kSdySharding),
+                                  std::pair(kDialectShardingRule, kSdyShardingRule)}) {
     const Attribute* a = code_.Find(dictionary, name);
     if (a == nullptr) continue;
     if (a->kind != Attribute::Kind::kAssembly)
       return Cannot(absl::StrCat("a ", name, " of an unknown form"));
     AddFrontend(id, key, a->text);
   }
-  if (const Attribute* a = code_.Find(dictionary, "sdy.sharding");
+  if (const Attribute* a = code_.Find(dictionary, kDialectSharding);
       a != nullptr && module_.instr(id).shape->num_leaves() == 0) {
     SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutResults(a->text, id));
   }
-  if (const Attribute* a = code_.Find(dictionary, "mhlo.sharding"); a != nullptr) {
+  if (const Attribute* a = code_.Find(dictionary, kMhloSharding); a != nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
     if (!sharding.ok()) return Cannot(absl::StrCat("the sharding ", a->text));
     module_.mutable_instr(id).sharding = InternHloSharding(context(), *std::move(sharding));

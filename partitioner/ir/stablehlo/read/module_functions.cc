@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
@@ -27,9 +28,9 @@ absl::StatusOr<InstrId> ModuleReader::Parameter(const Operation& function, CompI
   const Attribute* dicts = code_.Find(function, "arg_attrs");
   if (dicts == nullptr || k >= dicts->items.size()) return id;
   const Attribute& dict = code_.attribute(dicts->items[k]);
-  SHARDCALL_RETURN_IF_ERROR(CheckKnown(
-      &dict, "an argument",
-      {"mhlo.frontend_attributes", "mhlo.sharding", "sdy.sharding", "tf.aliasing_output"}));
+  SHARDCALL_RETURN_IF_ERROR(
+      CheckKnown(&dict, "an argument",
+                 {kMhloFrontendAttributes, kMhloSharding, kDialectSharding, "tf.aliasing_output"}));
   SHARDCALL_RETURN_IF_ERROR(Annotate(dict, id));
   return id;
 }
@@ -153,9 +154,9 @@ absl::StatusOr<InstrId> ModuleReader::Result(const Operation& function, CompId c
   const Attribute* dicts = code_.Find(function, "res_attrs");
   if (dicts == nullptr || k >= dicts->items.size()) return value;
   const Attribute& dict = code_.attribute(dicts->items[k]);
-  SHARDCALL_RETURN_IF_ERROR(CheckKnown(&dict, "a result", {"mhlo.sharding", "sdy.sharding"}));
-  const Attribute* sdy = code_.Find(dict, "sdy.sharding");
-  const Attribute* gspmd = code_.Find(dict, "mhlo.sharding");
+  SHARDCALL_RETURN_IF_ERROR(CheckKnown(&dict, "a result", {kMhloSharding, kDialectSharding}));
+  const Attribute* sdy = code_.Find(dict, kDialectSharding);
+  const Attribute* gspmd = code_.Find(dict, kMhloSharding);
   if (gspmd != nullptr) result_shardings_.push_back(gspmd->text);
   if (sdy == nullptr) return value;
   // As Shardy exports it.
@@ -169,7 +170,7 @@ absl::StatusOr<InstrId> ModuleReader::Result(const Operation& function, CompId c
   call.name = names_.Take("result_sharding");
   const InstrId id = module_.Add(comp, call, {value});
   SHARDCALL_ASSIGN_OR_RETURN(const std::string sharding, PerValue(*sdy));
-  AddFrontend(id, "xla.sdy.sharding", sharding);
+  AddFrontend(id, kSdySharding, sharding);
   return id;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
@@ -82,13 +83,13 @@ absl::Status ModuleReader::Run() {
 absl::Status ModuleReader::ReadEntryLayouts() {
   ModuleHeader& h = module_.header;
   SHARDCALL_RETURN_IF_ERROR(
-      WithLayouts(codes::kParameterLayouts, codes::kParameterTiles, &h.entry_parameter_layouts));
+      WithLayouts(kMhloParameterLayouts, kMhloParameterTiles, &h.entry_parameter_layouts));
   std::vector<const Shape*> results;
   const bool tuple = h.entry_result_layout->IsTuple();
   for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
     results.push_back(h.entry_result_layout->leaf(k));
   }
-  SHARDCALL_RETURN_IF_ERROR(WithLayouts(codes::kResultLayouts, codes::kResultTiles, &results));
+  SHARDCALL_RETURN_IF_ERROR(WithLayouts(kMhloResultLayouts, kMhloResultTiles, &results));
   h.entry_result_layout = tuple ? context().MakeTuple(results) : results[0];
   return absl::OkStatus();
 }
@@ -127,19 +128,18 @@ absl::StatusOr<const Shape*> ModuleReader::WithLayout(const Shape* shape, const 
 absl::Status ModuleReader::ReadHeader() {
   const Operation& root = code_.root();
   if (root.attributes >= 0) {
-    SHARDCALL_RETURN_IF_ERROR(
-        CheckKnown(&code_.attribute(static_cast<uint32_t>(root.attributes)), "a module",
-                   {"mhlo.frontend_attributes", "mhlo.num_partitions", "mhlo.num_replicas",
-                    "sym_name", codes::kParameterLayouts, codes::kParameterTiles,
-                    codes::kResultLayouts, codes::kResultTiles}));
+    SHARDCALL_RETURN_IF_ERROR(CheckKnown(
+        &code_.attribute(static_cast<uint32_t>(root.attributes)), "a module",
+        {kMhloFrontendAttributes, kMhloNumPartitions, kMhloNumReplicas, "sym_name",
+         kMhloParameterLayouts, kMhloParameterTiles, kMhloResultLayouts, kMhloResultTiles}));
   }
   const Attribute* name = code_.Find(root, "sym_name");
   module_.header.name = LegalName(name == nullptr ? "" : name->text, "main");
-  if (const Attribute* n = code_.Find(root, "mhlo.num_partitions"); n != nullptr) {
+  if (const Attribute* n = code_.Find(root, kMhloNumPartitions); n != nullptr) {
     module_.header.num_partitions = n->integer;
     module_.header.has_num_partitions = true;
   }
-  if (const Attribute* n = code_.Find(root, "mhlo.num_replicas"); n != nullptr) {
+  if (const Attribute* n = code_.Find(root, kMhloNumReplicas); n != nullptr) {
     module_.header.replica_count = n->integer;
   }
   for (const Block& block : root.regions[0].blocks) {
@@ -148,7 +148,7 @@ absl::Status ModuleReader::ReadHeader() {
     }
   }
   Entries entries;
-  if (const Attribute* a = code_.Find(root, "mhlo.frontend_attributes"); a != nullptr) {
+  if (const Attribute* a = code_.Find(root, kMhloFrontendAttributes); a != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
   }
   std::string meshes;  // as Shardy exports them: {a = #sdy.mesh<..>, b = ..}
@@ -157,8 +157,8 @@ absl::Status ModuleReader::ReadHeader() {
   }
   if (!meshes.empty()) {
     meshes += "}";
-    std::erase_if(entries, [](const auto& e) { return e.first == "xla.sdy.meshes"; });
-    entries.emplace_back("xla.sdy.meshes", meshes);
+    std::erase_if(entries, [](const auto& e) { return e.first == kSdyMeshes; });
+    entries.emplace_back(kSdyMeshes, meshes);
   }
   std::sort(entries.begin(), entries.end());
   if (!entries.empty()) {

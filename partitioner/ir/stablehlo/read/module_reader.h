@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
@@ -63,8 +64,8 @@ class ModuleReader {
   absl::Status Annotate(const Attribute& dictionary, InstrId id);
 
   // Names of attributes that annotate any operation.
-  static constexpr absl::string_view kAnnotations[] = {"mhlo.frontend_attributes", "mhlo.sharding",
-                                                       "sdy.sharding", "sdy.sharding_rule"};
+  static constexpr absl::string_view kAnnotations[] = {kMhloFrontendAttributes, kMhloSharding,
+                                                       kDialectSharding, kDialectShardingRule};
 
   // `text` as the name of an instruction; `otherwise` if nothing is left of it.
   static std::string LegalName(absl::string_view text, absl::string_view otherwise);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
@@ -48,7 +49,7 @@ absl::StatusOr<std::string> AliasText(const Bytecode& code, const Attribute& ali
 // Calls that stand for other ops, which XLA puts in their place.
 bool IsExpandedByXla(absl::string_view target) {
   return target == "ApproxTopK" || target == "ragged_all_to_all" ||
-         absl::StartsWith(target, "mhlo.") || absl::StartsWith(target, "chlo.") ||
+         absl::StartsWith(target, kMhloPrefix) || absl::StartsWith(target, "chlo.") ||
          absl::StartsWith(target, "stablehlo.");
 }
 
@@ -59,7 +60,7 @@ absl::Status ReadConfig(ComputationReader& c, const Operation& op, CustomCallAtt
   // Where MLIR's form of the typed interface is not yet known, its dictionary stands beside an
   // empty string.
   constexpr int64_t kTypedFfi = 4;
-  if (const Attribute* typed = c.Find(op, "mhlo.backend_config"); typed != nullptr) {
+  if (const Attribute* typed = c.Find(op, kMhloBackendConfig); typed != nullptr) {
     if (config != nullptr && (config->kind != Kind::kString || !config->text.empty())) {
       return ModuleReader::Cannot("a custom call with two configurations");
     }
@@ -147,7 +148,7 @@ absl::Status ReadConstraint(ComputationReader& c, const Operation& op) {
   SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, c.ArrayOf(op));
   const InstrId id =
       c.Emit(op, Opcode::kCustomCall, shape, {x}, InternAttributes(c.context(), attrs));
-  c.reader().AddFrontend(id, "xla.sdy.sharding", text);
+  c.reader().AddFrontend(id, kSdySharding, text);
   return c.Finish(op, id);
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
@@ -162,7 +163,7 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
     const InstrId id =
         c.Emit(op, Opcode::kCustomCall, shape, operands, InternAttributes(c.context(), attrs));
     r.AddFrontend(id, key, shardings.text);
-    r.AddFrontend(id, "xla.sdy.manual_axes", axes->text);
+    r.AddFrontend(id, kSdyManualAxes, axes->text);
     return id;
   };
   const auto parts = [&](InstrId id, size_t count) -> absl::StatusOr<std::vector<InstrId>> {
@@ -187,10 +188,9 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
     return ModuleReader::Cannot("a manual_computation with another number of arguments");
   }
   SHARDCALL_ASSIGN_OR_RETURN(const auto operands, c.Operands(op));
-  SHARDCALL_ASSIGN_OR_RETURN(const CompId body,
-                             c.RegionOf(op, 0, "xla.sdy.manual_computation_body"));
+  SHARDCALL_ASSIGN_OR_RETURN(const CompId body, c.RegionOf(op, 0, kSdyManualBody));
   const InstrId entered = boundary(KnownTargetText(KnownTarget::kGlobalToLocal), operands, locals,
-                                   "xla.sdy.in_shardings", *in);
+                                   kSdyInShardings, *in);
   CallAttrs attrs;
   attrs.to_apply = body;
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> shards, parts(entered, locals.size()));
@@ -203,7 +203,7 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
   r.AddFrontend(call, "inlineable", "false");
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> results, parts(call, globals.size()));
   const InstrId left = boundary(KnownTargetText(KnownTarget::kLocalToGlobal), results, globals,
-                                "xla.sdy.out_shardings", *out);
+                                kSdyOutShardings, *out);
   return c.Finish(op, left);
 }
 

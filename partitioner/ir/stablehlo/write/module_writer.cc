@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -86,18 +87,17 @@ uint32_t ModuleWriter::ModuleAttributes() {
   const ModuleHeader& h = m_.header;
   Attrs attributes = {{"sym_name", pool_.String(h.name.empty() ? "main" : h.name)}};
   if (h.has_num_partitions) {
-    attributes.emplace_back("mhlo.num_partitions", pool_.I32(h.num_partitions));
-    attributes.emplace_back("mhlo.num_replicas", pool_.I32(h.replica_count));
+    attributes.emplace_back(kMhloNumPartitions, pool_.I32(h.num_partitions));
+    attributes.emplace_back(kMhloNumReplicas, pool_.I32(h.replica_count));
   }
   AddFrontend(h.frontend, &attributes);
-  AddLayouts(h.entry_parameter_layouts, codes::kParameterLayouts, codes::kParameterTiles,
-             &attributes);
+  AddLayouts(h.entry_parameter_layouts, kMhloParameterLayouts, kMhloParameterTiles, &attributes);
   if (h.entry_result_layout != nullptr) {
     std::vector<const Shape*> leaves;
     for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
       leaves.push_back(h.entry_result_layout->leaf(k));
     }
-    AddLayouts(leaves, codes::kResultLayouts, codes::kResultTiles, &attributes);
+    AddLayouts(leaves, kMhloResultLayouts, kMhloResultTiles, &attributes);
   }
   return pool_.Dictionary(attributes);
 }
@@ -192,14 +192,14 @@ absl::StatusOr<uint32_t> ModuleWriter::ResultAttributes(CompId comp, size_t resu
   for (size_t k = 0; k < results; ++k) {
     if (tuple && k >= i.sharding->tuple.size()) return Cannot(root, "shardings of some results");
     const HloSharding& own = tuple ? i.sharding->tuple[k] : *i.sharding;
-    dicts[k] = pool_.Dictionary({{"mhlo.sharding", pool_.String(own.Print())}});
+    dicts[k] = pool_.Dictionary({{kMhloSharding, pool_.String(own.Print())}});
   }
   return pool_.Array(dicts);
 }
 
 void ModuleWriter::Annotate(const Instruction& i, Attrs* attributes) {
   if (i.sharding != nullptr) {
-    attributes->emplace_back("mhlo.sharding", pool_.String(i.sharding->Print()));
+    attributes->emplace_back(kMhloSharding, pool_.String(i.sharding->Print()));
   }
   AddFrontend(i.frontend, attributes);
 }
@@ -210,7 +210,7 @@ void ModuleWriter::AddFrontend(const FrontendAttributes* frontend, Attrs* attrib
   for (const auto& [key, value] : frontend->entries) {
     entries.emplace_back(key, pool_.String(value));
   }
-  attributes->emplace_back("mhlo.frontend_attributes", pool_.Dictionary(entries));
+  attributes->emplace_back(kMhloFrontendAttributes, pool_.Dictionary(entries));
 }
 
 }  // namespace shardcall::inline internal::stablehlo
