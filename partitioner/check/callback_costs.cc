@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds callbacks that send more than needed. All dimensions that a rule proven on the handler can
-// shard are sharded, and the bytes that each device sends with the callbacks are compared with
-// those of the rule. Both programs begin and end in the same shardings.
+#include "shardcall/partitioner/check/callback_costs.h"
+
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/api/report.h"
-#include "shardcall/partitioner/check/call_checker.h"
+#include "shardcall/partitioner/check/factor_uses.h"
+#include "shardcall/partitioner/check/linked_factors.h"
+#include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
@@ -37,8 +40,8 @@ CheckedCall::Mesh MeshOf(const CheckedCall& call, const std::vector<int>& factor
 
 }  // namespace
 
-double CallChecker::BytesSent(const CheckedCall& call, const Sizes& sizes,
-                              const CheckedCall::Mesh& mesh) const {
+double CallbackCosts::BytesSent(const CheckedCall& call, const Sizes& sizes,
+                                const CheckedCall::Mesh& mesh) const {
   const auto run = [&]() -> absl::StatusOr<double> {
     TargetRegistry own;
     PartitionOptions options;
@@ -60,12 +63,11 @@ double CallChecker::BytesSent(const CheckedCall& call, const Sizes& sizes,
   return bytes.ok() ? *bytes : -1;
 }
 
-void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<int>& factors,
-                                   std::map<std::string, RuleFinding>* out) {
+void CallbackCosts::Compare(const CheckedCall& better, const std::vector<int>& factors) {
   for (int64_t n : kDevices) {
     for (int64_t tile : kTiles) {
       // Even sizes, since padding can be a reason to send more.
-      Sizes whole = base_, part = base_;
+      Sizes whole = sizes_.base(), part = sizes_.base();
       for (int f : factors) {
         for (int linked : sizes_.linked(f)) {
           whole[linked] = n * tile;
@@ -75,8 +77,8 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
       if (!sizes_.Takes(whole) || !sizes_.Takes(part)) continue;
       RuleTrial trial{.call = &better, .sizes = whole};
       for (int f : factors) trial.shards.emplace_back(f, n);
-      Tested tested;
-      if (!Try(trial, &tested) || tested.failure.has_value()) return;
+      FactorTrials::Tested tested;
+      if (!trials_.Try(trial, &tested) || tested.failure.has_value()) return;
       const CheckedCall::Mesh mesh = MeshOf(better, factors, n);
       const double by_rule = BytesSent(better, whole, mesh);
       const double by_callbacks = BytesSent(call_, whole, mesh);
@@ -106,55 +108,58 @@ void CallChecker::CompareCallbacks(const CheckedCall& better, const std::vector<
                                      HumanBytes(by_rule), ", for the same results");
       finding.signature = call_.SignatureText(whole);
       finding.backend_config = call_.backend_config;
-      finding.suggestion = better.RuleLine(base_);
-      out->emplace(absl::StrCat("callbacks ", absl::StrJoin(names, " ")), std::move(finding));
+      finding.suggestion = better.RuleLine(sizes_.base());
+      found_.emplace(absl::StrCat("callbacks ", absl::StrJoin(names, " ")), std::move(finding));
       return;
     }
   }
 }
 
-// Finds rules for one factor at a time, or for a group of dimensions that share a size, then merges
-// them into one rule to test pairs.
-void CallChecker::FindCallbackCosts(std::map<std::string, RuleFinding>* out) {
-  std::vector<std::pair<std::vector<int>, CheckedCall>> found;  // the group, and its rule
-  std::vector<bool> grouped(NumFactors());
+std::vector<CallbackCosts::GroupRule> CallbackCosts::Rules() {
+  std::vector<GroupRule> found;
+  std::vector<bool> grouped(NumFactors(call_));
   CheckedCall plain = call_;  // the same call with a rule that needs replication for all factors
   plain.callbacks = false;
   for (Factor& f : plain.rule.factors) {
     f.kind = FactorKind::kNeedReplication;
     f.has_pad = f.blocked = false;
   }
-  FindGroups([&](const std::vector<int>& group) {
+  const auto add = [&](const CheckedCall& call, const std::vector<int>& group) {
     const std::optional<CheckedCall> better =
-        Better(Merged(plain, group), group[0], /*with_replication=*/false);
-    for (int f : group) grouped[f] = true;
-    if (better.has_value() && DependsOn(*better, base_, group[0], seed_, options_)) {
+        trials_.Better(call, group[0], /*with_replication=*/false);
+    if (better.has_value() && DependsOn(*better, sizes_.base(), group[0], seed_, options_)) {
       found.emplace_back(group, *better);
     }
+  };
+  ForEachLinkedGroup(&sizes_, [&](const std::vector<int>& group) {
+    for (int f : group) grouped[f] = true;
+    add(Merged(plain, group), group);
   });
-  for (int f = 0; f < NumFactors(); ++f) {
-    if (grouped[f] || !IsMajor(f) || !InAnOperand(f)) continue;
-    const std::optional<CheckedCall> better = Better(plain, f, /*with_replication=*/false);
-    if (better.has_value() && DependsOn(*better, base_, f, seed_, options_)) {
-      found.emplace_back(std::vector<int>{f}, *better);
-    }
+  for (int f = 0; f < NumFactors(call_); ++f) {
+    if (!grouped[f] && IsMajor(call_, f) && InAnOperand(call_, f)) add(plain, {f});
   }
-  for (const auto& [group, better] : found) {
+  return found;
+}
+
+FindingsByName CallbackCosts::Find() {
+  const std::vector<GroupRule> rules = Rules();
+  for (const auto& [group, better] : rules) {
     sizes_.Link(group);
-    CompareCallbacks(better, {group[0]}, out);
+    Compare(better, {group[0]});
   }
   // Pairs: each factor alone may need no communication, but one may be gathered because of the
-  // other.
-  for (size_t i = 0; out->empty() && i < found.size(); ++i) {
-    for (size_t j = i + 1; out->empty() && j < found.size(); ++j) {
-      const auto& [a, rule_a] = found[i];
-      const auto& [b, rule_b] = found[j];
+  // other. One rule for both is tested.
+  for (size_t i = 0; found_.empty() && i < rules.size(); ++i) {
+    for (size_t j = i + 1; found_.empty() && j < rules.size(); ++j) {
+      const auto& [a, rule_a] = rules[i];
+      const auto& [b, rule_b] = rules[j];
       CheckedCall both = Merged(rule_a, b);
       both.rule.factors[b[0]] = rule_b.rule.factors[b[0]];
-      CompareCallbacks(both, {a[0], b[0]}, out);
+      Compare(both, {a[0], b[0]});
     }
   }
-  for (const auto& [group, better] : found) sizes_.Unlink(group[0]);
+  for (const auto& [group, better] : rules) sizes_.Unlink(group[0]);
+  return std::move(found_);
 }
 
 }  // namespace shardcall::inline internal

@@ -35,7 +35,7 @@ absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint6
     CallChecker checker(call, seed, options, &check);
     SHARDCALL_RETURN_IF_ERROR(checker.Run());
     if (checker.faulty()) continue;
-    std::map<std::string, RuleFinding> found = checker.Improvements();
+    std::map<std::string, RuleFinding> found = checker.FindImprovements();
     const std::vector<int64_t> sizes(call.rule.factors.size(), 1);
     const auto [it, first] = better.try_emplace(call.RuleLine(sizes), found);
     if (first) continue;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a handler with the reference of its target (partition_like), on one device.
+#include "shardcall/partitioner/check/reference_check.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/check/call_checker.h"
+#include "shardcall/partitioner/check/factor_uses.h"
+#include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
 namespace shardcall::inline internal {
 
-void CallChecker::AddReferenceFinding(const std::string& factor, const Sizes& sizes,
-                                      std::string message) {
+void ReferenceCheck::AddFinding(const std::string& factor, const Sizes& sizes,
+                                std::string message) {
   RuleFinding finding;
   finding.verdict = RuleVerdict::kIncorrect;
   finding.rule = call_.RuleLine(base_);
@@ -23,7 +26,7 @@ void CallChecker::AddReferenceFinding(const std::string& factor, const Sizes& si
   out_.findings.push_back(std::move(finding));
 }
 
-std::optional<CallChecker::Sizes> CallChecker::WrittenSizes() const {
+std::optional<ReferenceCheck::Sizes> ReferenceCheck::WrittenSizes() const {
   const TargetFacts* facts =
       options_.targets == nullptr ? nullptr : options_.targets->Facts(call_.target);
   if (facts == nullptr || facts->reference == nullptr) return std::nullopt;
@@ -52,14 +55,15 @@ std::optional<CallChecker::Sizes> CallChecker::WrittenSizes() const {
   return sizes;
 }
 
-bool CallChecker::FindConstantSizes() {
+std::set<int> ReferenceCheck::FindConstantSizes() {
+  std::set<int> found;
   const std::optional<Sizes> written = WrittenSizes();
-  if (!written.has_value() || !sizes_.Takes(*written)) return false;
+  if (!written.has_value() || !sizes_.Takes(*written)) return found;
   ++out_.trials;
   if (AgainstReference(call_, *written, seed_, options_).outcome != TrialOutcome::kHolds) {
-    return false;
+    return found;
   }
-  for (int f = 0; f < NumFactors(); ++f) {
+  for (int f = 0; f < NumFactors(call_); ++f) {
     for (int64_t size : {3, 5}) {
       Sizes sizes = *written;
       if (sizes[f] == size) continue;
@@ -71,8 +75,8 @@ bool CallChecker::FindConstantSizes() {
       ++out_.trials;
       if (result.outcome != TrialOutcome::kWrong) continue;
       const std::string& name = call_.rule.factors[f].name;
-      constant_in_reference_.insert(f);
-      AddReferenceFinding(
+      found.insert(f);
+      AddFinding(
           name, sizes,
           absl::StrCat("the handler and the reference agree on ", call_.SignatureText(*written),
                        ", in which the reference is written, and disagree with ", name, " = ", size,
@@ -83,13 +87,13 @@ bool CallChecker::FindConstantSizes() {
       break;
     }
   }
-  return !constant_in_reference_.empty();
+  return found;
 }
 
-void CallChecker::CheckReference() {
+std::set<int> ReferenceCheck::Run() {
   std::vector<Sizes> tries = {base_};
   if (!sizes_.empty().empty() && sizes_.empty() != base_) tries.push_back(sizes_.empty());
-  for (int f = 0; f < NumFactors(); ++f) {
+  for (int f = 0; f < NumFactors(call_); ++f) {
     for (int64_t size : {1, 3, 8}) tries.push_back(sizes_.With(f, size));
   }
   for (const Sizes& sizes : tries) {
@@ -98,20 +102,22 @@ void CallChecker::CheckReference() {
     if (result.outcome == TrialOutcome::kNoReference) {
       if (sizes != base_) continue;
       out_.untested.push_back(absl::StrCat("the reference: ", result.message));
-      return;
+      return {};
     }
     ++out_.trials;
     if (result.outcome == TrialOutcome::kHolds) continue;
     if (result.outcome == TrialOutcome::kLate || result.outcome == TrialOutcome::kCrashed) {
       sizes_.ReportHandler(sizes, result);
-      return;
+      return {};
     }
-    if (FindConstantSizes()) return;
-    AddReferenceFinding(
+    std::set<int> constant = FindConstantSizes();
+    if (!constant.empty()) return constant;
+    AddFinding(
         "", sizes,
         absl::StrCat("the handler and the reference disagree on one device: ", result.message));
-    return;
+    return {};
   }
+  return {};
 }
 
 }  // namespace shardcall::inline internal
