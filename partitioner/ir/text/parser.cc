@@ -12,7 +12,6 @@
 namespace shardcall {
 inline namespace internal {
 namespace hlo_text {
-
 // An instruction takes one line of, usually, at least this many characters. So a text of empty
 // lines does not reserve much memory.
 size_t Parser::GuessInstructions() const {
@@ -25,7 +24,7 @@ bool Parser::Run() {
   if (!lex_.CheckEncoding()) return false;
   const size_t instructions = GuessInstructions();
   module_.Reserve(instructions, 2 * instructions);
-  names_.Reserve(instructions);
+  definitions_.Reserve(instructions);
   lex_.Skip();
   if (lex_.TryWord("HloModule")) {
     HeaderParser header(&lex_, &module_, &shapes_, &common_, &canonical_);
@@ -66,7 +65,7 @@ bool Parser::ParseComputation() {
   lex_.Skip();
   const char* name_at = lex_.at();
   if (!lex_.Name("a computation", &name)) return false;
-  if (computations_.contains(name)) {
+  if (definitions_.HasComputation(name)) {
     return lex_.Fail(name_at, "E009", "A computation is defined twice", "", lex_.TokenAt(name_at),
                      "give each computation a name of its own");
   }
@@ -90,7 +89,7 @@ bool Parser::ParseComputation() {
     if (!lex_.String(&thread, &storage)) return false;
     if (thread != "main") module_.mutable_comp(id).execution_thread = std::string(thread);
   }
-  computations_.emplace(name, id);
+  definitions_.AddComputation(name, id);
   if (is_entry) {
     has_entry_ = true;
     module_.set_entry(id);
@@ -131,7 +130,7 @@ bool Parser::ParseInstructions(CompId comp, bool braces) {
   if (braces && !BeginBody()) return false;
   while (true) {
     Progress progress = BeginInstruction(comp, scratch_.get())
-                            ? ParseAttributes(comp, scratch_.get())
+                            ? attributes_.Parse(comp, scratch_.get())
                             : Progress::kError;
     // Continues the instruction until it is complete or opens a computation.
     while (progress == Progress::kDone) {
@@ -144,7 +143,7 @@ bool Parser::ParseInstructions(CompId comp, bool braces) {
       comp = waiting_.back().first;
       scratch_ = std::move(waiting_.back().second);
       waiting_.pop_back();
-      progress = ResumeAttributes(comp, scratch_.get(), value);
+      progress = attributes_.Resume(comp, scratch_.get(), value);
     }
     if (progress == Progress::kError) return false;
     if (progress == Progress::kDone) continue;
@@ -171,6 +170,7 @@ bool Parser::CheckParameters(CompId comp, const char* at) {
 
 bool Parser::ParseSingleInstruction() {
   single_ = true;
+  operands_.set_single();
   const CompId comp = module_.AddComputation("_");
   module_.header.name = "_";
   module_.header.is_scheduled = true;
@@ -183,19 +183,64 @@ bool Parser::ParseSingleInstruction() {
   return CheckParameters(comp, lex_.at());
 }
 
-bool Parser::LookUpComputation(absl::string_view name, const char* at, CompId* out) {
-  const auto it = computations_.find(name);
-  if (it != computations_.end()) return *out = it->second, true;
-  std::vector<absl::string_view> names;
-  for (int c = 0; c < module_.num_computations(); ++c) {
-    if (computations_.contains(module_.comp(CompId(c)).name)) {
-      names.push_back(module_.comp(CompId(c)).name);
-    }
+// [ROOT] name = [shape] opcode(operands)
+bool Parser::BeginInstruction(CompId comp, Scratch* s) {
+  s->Reset();
+  lex_.Skip();
+  const char* root_at = lex_.at();
+  s->is_root = *root_at == 'R' && lex_.TryWord("ROOT");
+  if (s->is_root && module_.comp(comp).root.valid()) {
+    return lex_.Fail(root_at, "E009", "A second ROOT in this computation", "one ROOT");
   }
-  const std::string meant = DidYouMean(name, names);
-  return lex_.Fail(at, "E008", "Unknown computation", "one that stands before its use",
-                   lex_.TokenAt(at),
-                   meant.empty() ? "define the computation before this one" : meant);
+  return ParseNameAndShape(comp, s) && operands_.ParseOpcode(s) &&
+         operands_.ParseParenthesized(comp, s);
+}
+
+bool Parser::EndInstruction(CompId comp, Scratch* s) {
+  InstrId id;
+  if (!maker_.Make(comp, s, &id)) return false;
+  if (s->is_root) module_.SetRoot(comp, id);
+  return true;
+}
+
+bool Parser::ParseNameAndShape(CompId comp, Scratch* s) {
+  lex_.Skip();
+  s->start = lex_.at();
+  absl::string_view name;
+  if (single_) {  // `name =` may be missing
+    const char* start = lex_.at();
+    bool named;
+    if (*start == '%') {
+      named = lex_.Name("an instruction", &name);
+    } else {  // may be a type
+      name = lex_.TryIdentifier();
+      named = !name.empty();
+    }
+    named = named && lex_.Peek() == '=';
+    if (!named) {
+      lex_.set_at(start);
+      return shapes_.Parse(&s->proto.shape);
+    }
+  } else if (!lex_.Name("an instruction or '}'", &name)) {
+    return false;
+  }
+  if (definitions_.Has(comp, name)) {
+    return lex_.Fail(s->start, "E009", "An instruction is defined twice", "",
+                     lex_.TokenAt(s->start), "give each instruction a name of its own");
+  }
+  if (IsReservedName(name)) {
+    return lex_.Fail(s->start, "E009", "An instruction has a reserved name",
+                     "a name that is no type and does not start with '__'", lex_.TokenAt(s->start),
+                     "rename the instruction");
+  }
+  s->proto.name = name;
+  if (!lex_.Expect('=')) return false;
+  lex_.Skip();
+  // A shape starts with '(' or with a type and '['; otherwise it was left out.
+  const char* p = lex_.at();
+  while (Is(*p, kIdent)) ++p;
+  const bool has_shape = *p == '[' || p == lex_.at() || (p - lex_.at() == 1 && *lex_.at() == 'b');
+  return !has_shape || shapes_.Parse(&s->proto.shape);
 }
 
 }  // namespace hlo_text

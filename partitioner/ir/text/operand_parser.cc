@@ -1,12 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands in parentheses: names, and ops without attributes, which nest. The operands of all open
-// ops are in one stack, the Scratch's operands; a nested op takes its own from the end.
+#include "shardcall/partitioner/ir/text/operand_parser.h"
+
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/text/text_reader.h"
 
 namespace shardcall::inline internal::hlo_text {
 
-bool Parser::ParseOperands(CompId comp, Scratch* s) {
+bool OperandParser::ParseOpcode(Scratch* s) {
+  Opcode* opcode = &s->opcode;
+  lex_.Skip();
+  s->opcode_at = lex_.at();
+  absl::string_view text;
+  if (!lex_.Identifier("an opcode", &text)) return false;
+  if (OpcodeFromText(text, opcode)) return true;
+  absl::string_view base = text;
+  Opcode inner;
+  bool sugar = true;
+  if (absl::ConsumeSuffix(&base, "-start")) {
+    *opcode = Opcode::kAsyncStart;
+  } else if (absl::ConsumeSuffix(&base, "-update")) {
+    *opcode = Opcode::kAsyncUpdate;
+  } else if (absl::ConsumeSuffix(&base, "-done")) {
+    *opcode = Opcode::kAsyncDone;
+  } else {
+    sugar = false;
+  }
+  if (sugar && OpcodeFromText(base, &inner) && HasShortAsyncForm(inner)) {
+    s->wrapped = static_cast<int>(inner);
+    return true;
+  }
+  if (ElementTypeFromName(text) != ElementType::kInvalid) {
+    return lex_.Fail(s->opcode_at, "E010", "A shape has no brackets", absl::StrCat(text, "[]"),
+                     lex_.TokenAt(s->opcode_at));
+  }
+  std::vector<absl::string_view> names;
+  for (int i = 0; i < kNumOpcodes; ++i) names.push_back(OpcodeText(static_cast<Opcode>(i)));
+  return lex_.Fail(s->opcode_at, "E004", "Unknown opcode", "an HLO opcode",
+                   lex_.TokenAt(s->opcode_at), DidYouMean(text, names));
+}
+
+bool OperandParser::ParseParenthesized(CompId comp, Scratch* s) {
+  if (!lex_.Expect('(')) return false;
+  if (s->opcode == Opcode::kParameter) return ParseParameterNumber(comp, s) && lex_.Expect(')');
+  if (s->opcode != Opcode::kConstant) return ParseOperands(comp, s);
+  if (s->proto.shape == nullptr) {
+    return lex_.Fail(s->opcode_at, "E015", "A constant needs its shape",
+                     "a shape before the opcode");
+  }
+  return literals_.Parse(s->proto.shape, &s->literal) && lex_.Expect(')');
+}
+
+bool OperandParser::ParseParameterNumber(CompId comp, Scratch* s) {
+  lex_.Skip();
+  const char* at = lex_.at();
+  if (!lex_.NonNegative(&s->parameter_number)) return false;
+  const auto& parameters = module_.comp(comp).parameters;
+  const int64_t n = s->parameter_number;
+  // A computation cannot have more parameters than its text has characters.
+  if (n > lex_.end() - at + static_cast<int64_t>(module_.num_instructions())) {
+    return lex_.Fail(at, "E013", "A parameter number is too large", "dense numbers from 0",
+                     lex_.TokenAt(at));
+  }
+  if (n < static_cast<int64_t>(parameters.size()) && parameters[n].valid()) {
+    return lex_.Fail(at, "E013", "A parameter number stands twice", "dense numbers from 0",
+                     lex_.TokenAt(at));
+  }
+  return true;
+}
+
+bool OperandParser::ParseOperands(CompId comp, Scratch* s) {
   if (lex_.TryChar(')')) return true;
   nested_ops_.clear();
   while (true) {
@@ -27,7 +90,7 @@ bool Parser::ParseOperands(CompId comp, Scratch* s) {
 }
 
 // [shape] name ['#' index], or [shape] opcode(operands)
-bool Parser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
+bool OperandParser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
   lex_.Skip();
   const char* at = lex_.at();
   const Shape* shape = nullptr;
@@ -43,16 +106,17 @@ bool Parser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
     }
     if (single_ && (*at == ',' || *at == ')')) {  // a shape alone is a parameter
       if (shape == nullptr) return lex_.FailExpected("an operand with its shape");
-      return AddOperandParameter(comp, shape, {}, out);
+      *out = maker_.MakeParameter(comp, shape, {});
+      return true;
     }
     while (Is(*p, kBlank)) ++p;
     if (*p == '(' && *at != '%') return BeginNestedOp(comp, shape, s->operands.size(), out);
   }
   absl::string_view name;
   if (!lex_.Name("an operand", &name)) return false;
-  if (single_ && shape != nullptr && !names_.Find(comp, name).valid()) {
-    AddOperandParameter(comp, shape, name, out);
-  } else if (!LookUp(comp, name, at, out)) {
+  if (single_ && shape != nullptr && !definitions_.Has(comp, name)) {
+    *out = maker_.MakeParameter(comp, shape, name);
+  } else if (!definitions_.Find(comp, name, at, out)) {
     return false;
   }
   const Shape* found = module_.instr(*out).shape;
@@ -63,19 +127,8 @@ bool Parser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
   return *lex_.at() != '#' || ParseTupleIndices(comp, at, out);
 }
 
-bool Parser::AddOperandParameter(CompId comp, const Shape* shape, absl::string_view name,
-                                 InstrId* out) {
-  ParameterAttrs a;
-  a.number = static_cast<int64_t>(module_.comp(comp).parameters.size());
-  *out = module_.Add(comp, Opcode::kParameter, shape, {}, InternAttributes(context_, a));
-  if (name.empty()) return true;
-  module_.mutable_instr(*out).name = name;
-  names_.Insert(*out);
-  return true;
-}
-
 // `#1#0`: elements of a tuple
-bool Parser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) {
+bool OperandParser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) {
   while (*lex_.at() == '#') {
     lex_.set_at(lex_.at() + 1);
     TupleIndexAttrs a;
@@ -94,7 +147,7 @@ bool Parser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) {
 }
 
 // opcode '('; constants and parameters are read completely.
-bool Parser::BeginNestedOp(CompId comp, const Shape* shape, size_t operands, InstrId* out) {
+bool OperandParser::BeginNestedOp(CompId comp, const Shape* shape, size_t operands, InstrId* out) {
   if (nested_ops_.size() >= kMaxNesting) {
     return lex_.Fail(lex_.at(), "E014", "Operands are nested too deeply",
                      absl::StrCat("at most ", kMaxNesting, " levels"));
@@ -117,7 +170,7 @@ bool Parser::BeginNestedOp(CompId comp, const Shape* shape, size_t operands, Ins
                      "", "give the operand an instruction of its own");
   }
   if (s->opcode == Opcode::kParameter || s->opcode == Opcode::kConstant) {
-    return ParseParenthesized(comp, s) && FinishInstruction(comp, s, nullptr, out);
+    return ParseParenthesized(comp, s) && maker_.Make(comp, s, out);
   }
   if (!lex_.Expect('(')) return false;
   nested_ops_.push_back({s->opcode, s->opcode_at, shape, operands});
@@ -125,7 +178,7 @@ bool Parser::BeginNestedOp(CompId comp, const Shape* shape, size_t operands, Ins
 }
 
 // After the nested op's ')'.
-bool Parser::EndNestedOp(CompId comp, Scratch* outer, InstrId* out) {
+bool OperandParser::EndNestedOp(CompId comp, Scratch* outer, InstrId* out) {
   const NestedOp op = nested_ops_.back();
   nested_ops_.pop_back();
   Scratch* s = nested_scratch_.get();
@@ -135,21 +188,7 @@ bool Parser::EndNestedOp(CompId comp, Scratch* outer, InstrId* out) {
   s->proto.shape = op.shape;
   s->operands.assign(outer->operands.begin() + op.first_operand, outer->operands.end());
   outer->operands.resize(op.first_operand);
-  return FinishInstruction(comp, s, nullptr, out);
-}
-
-bool Parser::LookUp(CompId comp, absl::string_view name, const char* at, InstrId* out) {
-  *out = names_.Find(comp, name);
-  if (out->valid()) return true;
-  std::vector<absl::string_view> names;
-  const auto& instructions = module_.comp(comp).instructions;
-  if (instructions.size() < 100000) {
-    for (InstrId id : instructions) names.push_back(module_.instr(id).name);
-  }
-  const std::string meant = DidYouMean(name, names);
-  return lex_.Fail(at, "E008", "Unknown instruction", "one that stands before its use",
-                   lex_.TokenAt(at),
-                   meant.empty() ? "define the instruction before this one" : meant);
+  return maker_.Make(comp, s, out);
 }
 
 }  // namespace shardcall::inline internal::hlo_text

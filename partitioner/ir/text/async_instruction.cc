@@ -3,11 +3,11 @@
 // form: it stands for an async-start that calls a computation made only of
 // parameters and the all-to-all.
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/text/instruction_maker.h"
 
 namespace shardcall::inline internal::hlo_text {
 
-bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
+bool InstructionMaker::BuildAsync(Scratch* s, const Attributes** out) {
   const Opcode form = s->opcode;
   AsyncAttrs a;
   a.sugar = s->wrapped < kNumOpcodes;
@@ -69,7 +69,7 @@ bool Parser::BuildAsync(Scratch* s, const Attributes** out) {
 }
 
 // Makes the computation that the short form implies.
-bool Parser::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
+bool InstructionMaker::WrapAsync(Scratch* s, absl::string_view thread, CompId* out) {
   const auto wrapped = static_cast<Opcode>(s->wrapped);
   const Shape* shape = s->proto.shape;
   if (shape == nullptr) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the attributes of single ops.
+#include "shardcall/partitioner/ir/text/attribute_list_parser.h"
+
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/text/text_reader.h"
 
 namespace shardcall::inline internal::hlo_text {
 namespace {
@@ -22,7 +23,7 @@ Opcode OwnerOfAttributes(const Scratch& s) {
 
 }  // namespace
 
-Parser::Progress Parser::ParseAttributes(CompId comp, Scratch* s) {
+AttributeListParser::Progress AttributeListParser::Parse(CompId comp, Scratch* s) {
   const Opcode opcode = OwnerOfAttributes(*s);
   OpcodeAttrs of_sugar;
   const OpcodeAttrs* attrs = &AttrsOf(opcode);
@@ -57,7 +58,7 @@ Parser::Progress Parser::ParseAttributes(CompId comp, Scratch* s) {
   return CheckRequired(s, *attrs) ? Progress::kDone : Progress::kError;
 }
 
-bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
+bool AttributeListParser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
   // Tests both words at once; the names are only needed for an error.
   AttrSet missing;
   missing.words[0] = attrs.required.words[0] & ~s->seen.words[0];
@@ -70,7 +71,7 @@ bool Parser::CheckRequired(Scratch* s, const OpcodeAttrs& attrs) {
 
 // A computation's name, or its instructions in braces; for kComputations a list of these. In a list
 // the cursor is before an item.
-Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
+AttributeListParser::Progress AttributeListParser::ParseComputationValue(Scratch* s, Attr attr) {
   const bool list = FormOf(attr) == AttrForm::kComputations;
   do {
     lex_.Skip();
@@ -81,7 +82,7 @@ Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
     }
     absl::string_view name;
     CompId id;
-    if (!lex_.Name("a computation's name", &name) || !LookUpComputation(name, at, &id)) {
+    if (!lex_.Name("a computation's name", &name) || !definitions_.FindComputation(name, at, &id)) {
       return Progress::kError;
     }
     if (!list) {
@@ -93,7 +94,7 @@ Parser::Progress Parser::ParseComputationValue(Scratch* s, Attr attr) {
   return lex_.Expect('}') ? Progress::kDone : Progress::kError;
 }
 
-Parser::Progress Parser::ResumeAttributes(CompId comp, Scratch* s, CompId value) {
+AttributeListParser::Progress AttributeListParser::Resume(CompId comp, Scratch* s, CompId value) {
   const Attr attr = s->pending;
   if (FormOf(attr) == AttrForm::kComputation) {
     (*s)[attr].value = value.value;
@@ -106,10 +107,10 @@ Parser::Progress Parser::ResumeAttributes(CompId comp, Scratch* s, CompId value)
       return Progress::kError;
     }
   }
-  return ParseAttributes(comp, s);
+  return Parse(comp, s);
 }
 
-Parser::Progress Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
+AttributeListParser::Progress AttributeListParser::ParseValue(CompId comp, Scratch* s, Attr attr) {
   Slot& slot = (*s)[attr];
   lex_.Skip();
   slot.at = lex_.at();
@@ -123,7 +124,7 @@ Parser::Progress Parser::ParseValue(CompId comp, Scratch* s, Attr attr) {
   return ParsePlainValue(comp, s, attr) ? Progress::kDone : Progress::kError;
 }
 
-bool Parser::ParseBools(std::vector<char>* out) {
+bool AttributeListParser::ParseBools(std::vector<char>* out) {
   out->clear();
   if (!lex_.Expect('{')) return false;
   if (lex_.TryChar('}')) return true;
@@ -135,7 +136,7 @@ bool Parser::ParseBools(std::vector<char>* out) {
   return lex_.Expect('}');
 }
 
-bool Parser::ParseShapes(std::vector<const Shape*>* out) {
+bool AttributeListParser::ParseShapes(std::vector<const Shape*>* out) {
   out->clear();
   if (!lex_.Expect('{')) return false;
   if (lex_.TryChar('}')) return true;
@@ -147,20 +148,21 @@ bool Parser::ParseShapes(std::vector<const Shape*>* out) {
   return lex_.Expect('}');
 }
 
-bool Parser::ParseInstructions(CompId comp, std::vector<InstrId>* out) {
+bool AttributeListParser::ParseInstructions(CompId comp, std::vector<InstrId>* out) {
   if (!lex_.Expect('{')) return false;
   do {
     absl::string_view name;
     lex_.Skip();
     const char* at = lex_.at();
     InstrId id;
-    if (!lex_.Name("an instruction's name", &name) || !LookUp(comp, name, at, &id)) return false;
+    if (!lex_.Name("an instruction's name", &name) || !definitions_.Find(comp, name, at, &id))
+      return false;
     out->push_back(id);
   } while (lex_.TryChar(','));
   return lex_.Expect('}');
 }
 
-bool Parser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
+bool AttributeListParser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
   Slot& slot = (*s)[attr];
   switch (FormOf(attr)) {
     case AttrForm::kInt: return lex_.Integer(&slot.value);
