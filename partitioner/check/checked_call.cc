@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/lex/literal_text.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 
 namespace shardcall::inline internal::hlo_proto {

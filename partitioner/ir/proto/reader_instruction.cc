@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
+#include "shardcall/partitioner/ir/text/parse/definitions.h"
 
 namespace shardcall::inline internal::hlo_proto {
 

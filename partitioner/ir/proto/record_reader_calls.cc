@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/record_reader.h"
-#include "shardcall/partitioner/ir/text/slot_parser.h"
+#include "shardcall/partitioner/ir/text/parse/slot_parser.h"
 
 namespace shardcall::inline internal::hlo_proto {
 

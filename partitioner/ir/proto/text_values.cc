@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/literal_text.h"
 
 namespace shardcall::inline internal::hlo_proto {
 namespace {

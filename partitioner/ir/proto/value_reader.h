@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/proto/message_faults.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::hlo_proto {

@@ -7,7 +7,7 @@
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
 
 namespace shardcall::inline internal::hlo_proto {
 namespace {

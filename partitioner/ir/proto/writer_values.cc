@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
 
 namespace shardcall::inline internal::hlo_proto {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 #include "shardcall/partitioner/ir/moved_from.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall {

@@ -5,7 +5,7 @@
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
 #include "shardcall/partitioner/ir/float_format.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall::inline internal::hlo_text {

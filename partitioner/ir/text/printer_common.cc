@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
-#include "shardcall/partitioner/ir/text/literal_text.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
 namespace shardcall::inline internal::hlo_text {

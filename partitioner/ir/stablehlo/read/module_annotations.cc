@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
-#include "shardcall/partitioner/ir/text/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 

@@ -14,7 +14,7 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
-#include "shardcall/partitioner/ir/text/parser_internal.h"
+#include "shardcall/partitioner/ir/text/parse/definitions.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
