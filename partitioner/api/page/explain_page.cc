@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/page/explain_page_internal.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/version.h"
@@ -37,6 +38,8 @@ class Data {
     j["devices"] = program.num_partitions;
     j["instructions"] = {p_.instructions_in, m_.num_instructions()};
     j["bytes"] = TotalBytesMoved(p_.local);
+    const DeviceMemory memory = CountDeviceMemory(m_);
+    j["memory"] = {memory.Peak(), memory.arguments, memory.outputs, memory.temporaries};
     j["cost"] = {{"bandwidth", cost_.bandwidth},
                  {"flops", cost_.flop_rate},
                  {"memory", cost_.memory_rate},
