@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 
 def run(*command, **options):
@@ -46,6 +47,16 @@ def rename_symbols(python, wheel, scratch):
     for file in files:
         run('patchelf', '--rename-dynamic-symbols', table, file)
     run(python, '-m', 'wheel', 'pack', f'--dest-dir={os.path.dirname(wheel)}', folder)
+    pack_tightly(wheel)
+
+
+def pack_tightly(wheel):
+    """Compresses the wheel's files as far as the format can, which `wheel pack` does not."""
+    tight = wheel + '.tight'
+    with zipfile.ZipFile(wheel) as given, zipfile.ZipFile(tight, 'w') as made:
+        for entry in given.infolist():
+            made.writestr(entry, given.read(entry), zipfile.ZIP_DEFLATED, 9)
+    os.replace(tight, wheel)
 
 
 def build(python, source, scratch, out, *options):

@@ -62,6 +62,11 @@ DeviceMemory CountDeviceMemory(const Module& local) {
   for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
   out.outputs = Bytes(local.instr(entry.root).shape);
   out.temporaries = inner[local.entry().value];
+  for (const AliasEntry& alias : local.header.aliases) {
+    const Shape* shape = local.instr(entry.root).shape;
+    for (int64_t k : alias.output_index) shape = shape->tuple()[k];
+    out.aliased += Bytes(shape);
+  }
   return out;
 }
 

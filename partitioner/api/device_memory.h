@@ -16,6 +16,8 @@ struct DeviceMemory {
   int64_t arguments = 0;
   int64_t outputs = 0;
   int64_t temporaries = 0;  // peak, beside arguments and outputs
+  int64_t aliased = 0;      // outputs in the memory of donated arguments
+  int64_t Peak() const { return arguments + outputs + temporaries - aliased; }
 };
 DeviceMemory CountDeviceMemory(const Module& local);
 

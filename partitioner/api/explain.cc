@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/warnings.h"
@@ -45,6 +46,13 @@ std::string ExplainText(const PartitionedProgram& p) {
         &out, absl::StrFormat("  %-20s %4d instructions, %6.0f executions, %s\n", opcode, t.count,
                               t.count_weighted, HumanBytes(t.bytes_weighted)));
   }
+  const DeviceMemory memory = CountDeviceMemory(p.local.module);
+  absl::StrAppend(&out, "memory of one device: ", HumanBytes(memory.Peak()), " (",
+                  HumanBytes(memory.arguments), " arguments, ", HumanBytes(memory.outputs),
+                  " outputs, ", HumanBytes(memory.temporaries), " temporaries",
+                  memory.aliased == 0 ? std::string()
+                                      : absl::StrCat("; ", HumanBytes(memory.aliased), " donated"),
+                  ")\n");
   return out;
 }
 
@@ -91,7 +99,7 @@ absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) 
     d.message = absl::StrCat("a contract term cannot be read: \"", part, "\"");
     d.expected = "OPCODE=N, bytes<=N[KiB|MiB|GiB] or fallbacks=N";
     d.found = std::string(part);
-    d.fix = "write for example --expect=\"all-gather=0, bytes<=1GiB\"";
+    d.fix = "write for example \"all-gather=0, bytes<=1GiB\"";
     if (at == absl::string_view::npos || at == 0) return ToStatus(d);
     term.subject = std::string(absl::StripAsciiWhitespace(part.substr(0, at)));
     size_t end = at;
@@ -143,7 +151,7 @@ absl::Status CheckContract(const std::vector<ContractTerm>& terms, const Partiti
   Diagnostic d;
   d.code = "E221";
   d.message = absl::StrCat("the contract is broken: ", broken);
-  d.fix = "read the causes with explain, or change --expect";
+  d.fix = "read the causes with explain, or change the contract";
   return ToStatus(d, absl::StatusCode::kFailedPrecondition);
 }
 

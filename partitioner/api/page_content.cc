@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/version.h"
 #include "shardcall/partitioner/api/warnings.h"
@@ -20,6 +21,11 @@ PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& option
   out.num_partitions = program.num_partitions;
   out.instructions_in = p.instructions_in;
   out.bytes_moved = TotalBytesMoved(p.local);
+  const DeviceMemory memory = CountDeviceMemory(p.local.module);
+  out.memory = {.peak = memory.Peak(),
+                .arguments = memory.arguments,
+                .outputs = memory.outputs,
+                .temporaries = memory.temporaries};
   if (program.mesh != nullptr) out.mesh = DeclaredMesh(*program.mesh).axes;
   out.cost = options.cost;
   out.local = &p.local;

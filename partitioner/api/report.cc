@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/human_bytes.h"
@@ -135,6 +136,12 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   j["peak_bytes"] = int64_t{usage.ru_maxrss} * 1024;
+  const DeviceMemory memory = CountDeviceMemory(p.local.module);
+  j["peak_memory"] = memory.Peak();
+  j["memory"] = {{"arguments", memory.arguments},
+                 {"outputs", memory.outputs},
+                 {"temporaries", memory.temporaries},
+                 {"aliased", memory.aliased}};
   j["collectives"] = Json::array();
   for (const CollectiveRecord& r : p.local.collectives) {
     j["collectives"].push_back({{"name", std::string(p.local.module.instr(r.local).name)},

@@ -238,7 +238,7 @@ absl::Status FindRule(const RuleArgs& args, const TargetRegistry& targets, Check
     return ToStatus({.code = "E101",
                      .message = absl::StrCat("target \"", call->target, "\" has no sharding rule"),
                      .where = absl::StrCat("%", args.instr.name),
-                     .fix = "Give its rule with --plugin=FILE.json"},
+                     .fix = "Give its rule in a manifest (--plugin=FILE.json) or by the program"},
                     absl::StatusCode::kNotFound);
   }
   call->callbacks =
@@ -292,19 +292,16 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
                                                        const HandlerRegistry& handlers) {
   const TargetRule* rule = targets.Find(target, "");
   if (rule == nullptr) {
-    std::vector<std::string> known;
-    for (const TargetRule* r : targets.List()) known.push_back(r->target);
-    const std::vector<std::string> near =
-        NearNames(target, std::vector<absl::string_view>(known.begin(), known.end()));
+    const std::vector<std::string> near = targets.NamesLike(target);
     return ToStatus(
         {.code = "E101",
          .message = absl::StrCat("target \"", target, "\" has no sharding rule"),
          .expected = near.empty()
-                         ? absl::StrCat("one of the ", known.size(), " targets with one")
+                         ? absl::StrCat("one of the ", targets.List().size(), " targets with one")
                          : absl::StrCat("a target with one, such as ", absl::StrJoin(near, ", ")),
          .found = target,
-         .fix = "Give its rule with --plugin=FILE.json, or a program whose call has "
-                "one"},
+         .fix = "Give its rule in a manifest (--plugin=FILE.json) or by the program, or "
+                "give a program whose call has one"},
         absl::StatusCode::kNotFound);
   }
   if (rule->level == RuleLevel::kBatchDims) {

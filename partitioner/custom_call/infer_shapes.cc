@@ -42,7 +42,8 @@ absl::Status NoShape(absl::string_view target, std::string why, std::string foun
                    .message = absl::StrCat("the result shape of a call of \"", target,
                                            "\" does not follow: ", why),
                    .found = std::move(found),
-                   .fix = "Give the shape, or register a function with RegisterShapeInference"},
+                   .fix = "Give the shape, or a function for it (RegisterShapeInference, "
+                          "shapes= in Python)"},
                   absl::StatusCode::kFailedPrecondition);
 }
 

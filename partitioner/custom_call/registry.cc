@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
+#include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -446,6 +447,14 @@ std::vector<const TargetRule*> TargetRegistry::List() const {
   std::vector<const TargetRule*> out;
   for (const auto& [key, rule] : rules_) out.push_back(&rule);
   return out;
+}
+
+std::vector<std::string> TargetRegistry::NamesLike(absl::string_view target) const {
+  std::vector<absl::string_view> names;
+  for (const auto& [key, rule] : rules_) {
+    if (names.empty() || names.back() != rule.target) names.push_back(rule.target);
+  }
+  return NearNames(target, names);
 }
 
 }  // namespace shardcall

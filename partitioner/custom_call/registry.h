@@ -160,6 +160,8 @@ class TargetRegistry : public TargetShapes {
   // is valid as long as the registry is.
   const TargetRule* Find(absl::string_view target, absl::string_view backend_config) const;
   std::vector<const TargetRule*> List() const;  // by target, then backend_config
+  // At most three registered targets whose names are like `target`, which may be misspelt.
+  std::vector<std::string> NamesLike(absl::string_view target) const;
 
   // Undoes all registrations since the copy `before` was made. Pointers to entries that existed
   // then stay valid.

@@ -35,6 +35,8 @@ class Data {
     j["devices"] = content_.num_partitions;
     j["instructions"] = {content_.instructions_in, m_.num_instructions()};
     j["bytes"] = content_.bytes_moved;
+    const PageContent::Memory& memory = content_.memory;
+    j["memory"] = {memory.peak, memory.arguments, memory.outputs, memory.temporaries};
     j["cost"] = {{"bandwidth", cost.bandwidth},
                  {"flops", cost.flop_rate},
                  {"memory", cost.memory_rate},

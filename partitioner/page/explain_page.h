@@ -23,10 +23,14 @@ struct PageContent {
   struct Warning {
     std::string code, op, text, fix;
   };
+  struct Memory {  // bytes of one device
+    int64_t peak = 0, arguments = 0, outputs = 0, temporaries = 0;
+  };
   std::string program, version;
   int64_t num_partitions = 1;
-  int64_t instructions_in = 0;          // of the input module
-  double bytes_moved = 0;               // by one device and run
+  int64_t instructions_in = 0;  // of the input module
+  double bytes_moved = 0;       // by one device and run
+  Memory memory;
   std::vector<MeshAxis> mesh;           // empty if the program declares none
   CostModel cost;                       // that the plan was made with
   const LocalProgram* local = nullptr;  // not owned

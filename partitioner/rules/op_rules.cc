@@ -298,6 +298,8 @@ const absl::Status& RuleTable::status() const { return impl_->status; }
 
 const TargetShapes* RuleTable::shapes() const { return impl_->options.targets; }
 
+const TargetRegistry* RuleTable::targets() const { return impl_->options.targets; }
+
 bool RuleTable::MayReplicate(absl::string_view target) const {
   const std::vector<std::string>& allowed = impl_->options.allow_replicate;
   return std::any_of(allowed.begin(), allowed.end(),

@@ -68,7 +68,8 @@ class RuleTable {
   bool has_rule(InstrId i);
   const absl::Status& status() const;
   bool MayReplicate(absl::string_view target) const;
-  const TargetShapes* shapes() const;  // shape inference of custom calls; null: none
+  const TargetShapes* shapes() const;     // shape inference of custom calls; null: none
+  const TargetRegistry* targets() const;  // null: none
   int64_t hits() const;
   int64_t misses() const;
 

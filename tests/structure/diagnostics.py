@@ -8,6 +8,7 @@ against its page, sharding/DIAGNOSTICS.md.
 Every code in a string of the product stands in the table, every code of the
 table is given by some source, and comments and documents name no other.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -78,6 +79,16 @@ def page_of(sections):
     return "".join(out)
 
 
+def python_strings(text):
+    """The strings of a Python source that may be messages: no docstrings, and no codes alone, which
+    are asked for."""
+    tree = ast.parse(text)
+    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return " ".join(node.value for node in ast.walk(tree)
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str)
+                    and node not in docstrings and not CODE.fullmatch(node.value))
+
+
 def scan(root):
     """Codes that sources give, and codes that anything mentions: code -> place."""
     given, mentioned = {}, {}
@@ -87,8 +98,11 @@ def scan(root):
             if name in (TABLE, PAGE) or path.suffix not in (".h", ".cc", ".cu", ".c", ".inc", ".py"):
                 continue
             text = path.read_text(errors="replace")
-            strings = " ".join(t for t in TOKEN.findall(COMPARED.sub(" ", text))
-                               if t.startswith('"'))
+            if path.suffix == ".py":
+                strings = python_strings(text)
+            else:
+                strings = " ".join(t for t in TOKEN.findall(COMPARED.sub(" ", text))
+                                   if t.startswith('"'))
             for code in CODE.findall(strings):
                 given.setdefault(code, name)
             for code in CODE.findall(text):

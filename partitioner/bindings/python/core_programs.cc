@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -7,6 +8,8 @@
 
 #include <limits>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "absl/time/time.h"
 #include "shardcall/partitioner/api/lower_calls.h"
@@ -24,7 +27,9 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/text/stablehlo_input.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/sharding/axis_names.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -34,6 +39,17 @@ namespace {
 
 using nb::literals::operator""_a;
 using TargetsRef = std::shared_ptr<Targets>;
+
+// The targets of a module's custom calls.
+using Called = std::set<std::string>;
+Called CalledTargets(const Module& module) {
+  Called out;
+  for (size_t k = 0; k < module.num_instructions(); ++k) {
+    const Instruction& i = module.instr(InstrId(static_cast<uint32_t>(k)));
+    if (i.opcode == Opcode::kCustomCall) out.emplace(i.as<CustomCallAttrs>().target);
+  }
+  return out;
+}
 
 // A program from Python, with the options for it.
 struct Request {
@@ -63,12 +79,13 @@ struct Request {
   }
   // Reads the program and lowers calls for the host. Makes the only copy of the program, which the
   // module keeps as its text.
-  absl::StatusOr<Module> Read() const {
+  absl::StatusOr<Module> Read(Called* called = nullptr) const {
     SHARDCALL_ASSIGN_OR_RETURN(
         Module module,
         pjrt::ReadProgram(std::make_shared<const std::string>(bytes.c_str(), bytes.size()), name,
                           targets->registry.rules, {.converter = converter}));
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, name));
+    if (called != nullptr) *called = CalledTargets(module);
     return LowerCalls(std::move(module), targets->registry.lowerings, "Host");
   }
 };
@@ -77,6 +94,7 @@ struct Request {
 struct Program {
   TargetsRef targets;
   RunOptions options;
+  Called called;
   std::unique_ptr<PartitionedProgram> partitioned;
 
   const LocalProgram& local() const { return partitioned->local; }
@@ -104,14 +122,15 @@ absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
   return out;
 }
 
-// `partition`: maps the run options to a StatusOr of a partitioned program.
+// `partition`: maps the options to a StatusOr of a partitioned program, and stores what the program
+// calls.
 template <typename Partitioner>
 std::unique_ptr<Program> MakeProgram(const Request& request, Partitioner partition) {
   return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
     auto out = std::make_unique<Program>();
     out->targets = request.targets;
     out->options = request.Run(60);
-    SHARDCALL_ASSIGN_OR_RETURN(out->partitioned, partition(out->options.partition));
+    SHARDCALL_ASSIGN_OR_RETURN(out->partitioned, partition(out->options.partition, &out->called));
     return out;
   });
 }
@@ -119,8 +138,8 @@ std::unique_ptr<Program> MakeProgram(const Request& request, Partitioner partiti
 using Partitioned = absl::StatusOr<std::unique_ptr<PartitionedProgram>>;
 
 std::unique_ptr<Program> PartitionProgram(const Request& request) {
-  return MakeProgram(request, [&](const PartitionOptions& options) -> Partitioned {
-    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
+  return MakeProgram(request, [&](const PartitionOptions& options, Called* called) -> Partitioned {
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read(called));
     return Partition(std::move(module), options);
   });
 }
@@ -130,15 +149,17 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
                                          const std::vector<bool>& open_parameters,
                                          const std::vector<bool>& open_results,
                                          const std::string& platform) {
-  return MakeProgram(request, [&](const PartitionOptions& options) -> Partitioned {
-    return PartitionForFramework(absl::string_view(request.bytes.c_str(), request.bytes.size()),
-                                 {.num_partitions = options.num_partitions,
-                                  .open_parameters = open_parameters,
-                                  .open_results = open_results,
-                                  .platform = platform,
-                                  .registry = &request.targets->registry,
-                                  .allow_replicate = options.allow_replicate,
-                                  .spmd = options.spmd});
+  return MakeProgram(request, [&](const PartitionOptions& options, Called* called) -> Partitioned {
+    return PartitionForFramework(
+        absl::string_view(request.bytes.c_str(), request.bytes.size()),
+        {.num_partitions = options.num_partitions,
+         .open_parameters = open_parameters,
+         .open_results = open_results,
+         .platform = platform,
+         .registry = &request.targets->registry,
+         .allow_replicate = options.allow_replicate,
+         .spmd = options.spmd,
+         .observe = [called](const Module& module) { *called = CalledTargets(module); }});
   });
 }
 
@@ -212,6 +233,28 @@ std::string Propagated(const Request& request) {
   });
 }
 
+// For each result of the program and each of its dimensions, the names of the mesh axes that it is
+// sharded over, major to minor. A part of an axis has no name: it and what follows are left out.
+using NamesByDim = std::vector<std::vector<std::string>>;
+std::vector<NamesByDim> ResultAxes(const Request& request) {
+  return WithoutGil([&]() -> absl::StatusOr<std::vector<NamesByDim>> {
+    SHARDCALL_ASSIGN_OR_RETURN(Module module, request.Read());
+    SHARDCALL_ASSIGN_OR_RETURN(const auto p,
+                               PropagateShardings(std::move(module), request.Options()));
+    std::vector<NamesByDim> out;
+    for (const Sharding* s : p->shardings.outputs) {
+      NamesByDim& dims = out.emplace_back(s == nullptr ? 0 : s->rank());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        for (const NamedAxisRef& axis : NameAxes(*s->mesh(), s->dim(static_cast<int>(d)))) {
+          if (axis.size != 0) break;  // a part
+          dims[d].push_back(axis.name);
+        }
+      }
+    }
+    return out;
+  });
+}
+
 std::string Verified(const Request& request, uint64_t seed, const std::vector<Array>& inputs,
                      double deadline_s) {
   Module module = WithoutGil([&] { return request.Read(); });
@@ -267,6 +310,7 @@ void DefinePrograms(nb::module_& m) {
           "allow_replicate"_a, "max_reshard_bytes"_a);
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
+      .def_ro("called", &Program::called)
       .def_prop_ro("text", [](const Program& p) { return PrintModule(p.local().module); })
       .def("serialize",
            [](const Program& p) {
@@ -291,10 +335,14 @@ void DefinePrograms(nb::module_& m) {
       .def("outputs", [](const Program& p) { return LeafTypes(ResultLeaves(p.global())); })
       .def("run", &RunProgram, "inputs"_a, "deadline_s"_a)
       .def("for_jax", &ForJax, "platform"_a, "known"_a);
+  m.def(
+      "looks_like_stablehlo", [](const nb::bytes& b) { return LooksLikeStablehlo(ViewOf(b)); },
+      "bytes"_a);
   m.def("partition", &PartitionProgram, "request"_a);
   m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
         "platform"_a);
   m.def("propagate", &Propagated, "request"_a);
+  m.def("result_axes", &ResultAxes, "request"_a);
   m.def(
       "inputs",
       [](const Request& r) {

@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
   while (true) {  // each pass closes at least one value
     SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(bytes, request));
+    if (request.observe) request.observe(module);
     const InspectShardingCallbacksOf callbacks(module);  // for jax.debug
     SHARDCALL_ASSIGN_OR_RETURN(
         module, LowerCalls(std::move(module), request.registry->lowerings, platform));

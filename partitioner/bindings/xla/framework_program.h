@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct FrameworkRequest {
   const Registry* registry = nullptr;  // not owned, outlives the result
   std::vector<std::string> allow_replicate = {};
   SpmdOptions spmd = {};
+  // Called with the program as it was read.
+  std::function<void(const Module& module)> observe = {};
 };
 
 // Partitions a serialised HloModuleProto, or StableHLO as bytecode, that the framework in this

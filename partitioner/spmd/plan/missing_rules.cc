@@ -130,6 +130,13 @@ void MissingRules::CountOthers() {
   }
 }
 
+std::string MissingRules::Misspelt(absl::string_view target) const {
+  if (rules_.targets() == nullptr) return "";
+  const std::vector<std::string> near = rules_.targets()->NamesLike(target);
+  if (near.empty()) return "";
+  return absl::StrCat("Is it the target \"", near[0], "\", which has a rule? Else: ");
+}
+
 std::string MissingRules::Message(InstrId id, const std::string& sharded, double bytes) const {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -139,20 +146,22 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
       absl::StrCat("target \"", attrs.target, "\" (%", instr.name, ") has no sharding rule; ",
                    sharded, ". Replicating it moves ", HumanBytes(bytes), " per device");
   e.where = SourceLine(module_, instr);
-  e.fix = absl::StrCat(
-      "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
-      "declare batch_dims=1, ",
-      attrs.has_side_effect ? "write sharding={maximal device=0} on the call, since it has side "
-                              "effects, "
-                            : "",
-      "or pass --allow-replicate=", attrs.target);
+  e.fix = absl::StrCat(Misspelt(attrs.target),
+                       "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
+                       "declare batch_dims=1, ",
+                       attrs.has_side_effect
+                           ? "write sharding={maximal device=0} on the call, since it has side "
+                             "effects, "
+                           : "",
+                       "or allow to replicate it (--allow-replicate=", attrs.target, ")");
   if (attrs.target == "CustomSPMDPartitioning") {
     e.fix = absl::StrCat(
         "The dump holds only the address of a Python object (backend_config=\"",
         instr.backend_config,
         "\"); give its rule in a manifest with --plugin=FILE.json, keyed by that backend_config, "
-        "dump with Shardy (the rule then stands in the text), or pass --allow-replicate=",
-        attrs.target);
+        "dump with Shardy (the rule then stands in the text), or allow to replicate it "
+        "(--allow-replicate=",
+        attrs.target, ")");
   }
   const TargetRule* target = rules_.target(id);
   if (target != nullptr && target->level == RuleLevel::kBatchDims) {

@@ -43,6 +43,8 @@ class MissingRules {
   const Sharding* ShardedOutside(InstrId id, int flat);
   // Whether an operand depends on a call that was reported as E101.
   bool BehindMissing(InstrId id) const;
+  // A question to begin the fix with, if a target of a similar name has a rule; else empty.
+  std::string Misspelt(absl::string_view target) const;
   std::string Message(InstrId id, const std::string& sharded, double bytes) const;
 
   static constexpr int kMostNamedCalls = 8;  // of a target; further calls are counted

@@ -254,8 +254,8 @@ TEST_F(InferShapesTest, ACallWithoutAShapeSaysWhatWouldGiveOne) {
   ASSERT_TRUE(targets_.RegisterBatchPartitionable("rows", 1).ok());
   EXPECT_EQ(Read("c = custom-call(x), custom_call_target=\"rows\"", &targets_),
             "E112 the result shape of a call of \"rows\" does not follow: its registration, by "
-            "batch_dims, says nothing of shapes. Fix: Give the shape, or register a function with "
-            "RegisterShapeInference\n  in m.hlo:4:7\n"
+            "batch_dims, says nothing of shapes. Fix: Give the shape, or a function for it "
+            "(RegisterShapeInference, shapes= in Python)\n  in m.hlo:4:7\n"
             "  c = custom-call(x), custom_call_target=\"rows\"\n      ^");
   EXPECT_THAT(Read("c = custom-call(x), custom_call_target=\"no_such\"", &targets_),
               testing::AllOf(HasSubstr("E112"), HasSubstr("\"no_such\""),

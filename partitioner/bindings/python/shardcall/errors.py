@@ -35,6 +35,16 @@ class Warning(UserWarning):
     """What is not as the user may think, and is no error: a program that was left to XLA."""
 
 
+# Options that the command and functions here have in common, as fixes name them.
+_OPTIONS = re.compile(r'--(plugin|allow-replicate|converter|deadline|max-reshard-bytes|'
+                      r'num-partitions)(?=[=\s.,)]|$)')
+
+
+def _in_python(option):
+    name = option.group(1).replace('-', '_')
+    return 'plugins' if name == 'plugin' else name
+
+
 def make(status, message):
-    """Called by the compiled part."""
-    return Error(message, status)
+    """Called by the compiled part, whose messages name the command's options."""
+    return Error(_OPTIONS.sub(_in_python, message), status)

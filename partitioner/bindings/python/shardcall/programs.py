@@ -11,39 +11,68 @@ import numpy as np
 from shardcall import _core
 from shardcall import arrays
 from shardcall import lowered as _lowered
+from shardcall import options as _options
 from shardcall.errors import Error
 from shardcall.report import Report
-from shardcall.registry import targets_of
+from shardcall.registry import key_of, made, tell_unused, unused
 from shardcall.types import Path, Paths, ProgramLike, Rules
 
 
-def _bytes_of(program):
+def _bytes_of(program, converter):
     """(bytes, name, the number of partitions where that stands beside them, else 0)."""
-    if isinstance(program, os.PathLike):
-        path = os.fspath(program)
-        try:
-            with open(path, 'rb') as f:
-                return f.read(), path, 0
-        except OSError as e:
-            raise Error(f'E060 {path} cannot be read: {e.strerror}. Fix: Give the path of a '
-                        'program', 'NOT_FOUND') from e
-    if isinstance(program, str):
-        return program.encode(), '<program>', 0
-    if isinstance(program, (bytes, bytearray, memoryview)):
-        return bytes(program), '<program>', 0
     if _lowered.is_lowered(program):
         return _lowered.to_hlo(program)
-    raise Error(
-        f'E060 a {type(program).__name__} is no program. Fix: Give HLO or StableHLO as str or '
-        'bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
+    name = '<program>'
+    if isinstance(program, os.PathLike):
+        name = os.fspath(program)
+        try:
+            with open(name, 'rb') as f:
+                data = f.read()
+        except OSError as e:
+            raise Error(f'E060 {name} cannot be read: {e.strerror}. Fix: Give the path of a '
+                        'program', 'NOT_FOUND') from e
+    elif isinstance(program, str):
+        if _is_path(program):
+            raise Error(f'E060 "{program}" is a path, and text is a program itself. Fix: Give '
+                        f'pathlib.Path({program!r})')
+        data = program.encode()
+    elif isinstance(program, (bytes, bytearray, memoryview)):
+        data = bytes(program)
+    else:
+        raise Error(
+            f'E060 a {type(program).__name__} is no program. Fix: Give HLO or StableHLO as str or '
+            'bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
+    if not converter and _core.looks_like_stablehlo(data):
+        return _lowered.of_stablehlo(data) or (data, name, 0)
+    return data, name, 0
 
 
-def _request(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
-             max_reshard_bytes=0, propagate=True, converter=''):
-    data, name, partitions = _bytes_of(program)
-    return _core.Request(
-        data, name, os.fspath(converter), targets_of(rules, plugins), num_partitions or partitions,
-        propagate, list(allow_replicate), max_reshard_bytes)
+def _is_path(text):
+    return len(text) < 4096 and not set('\n{') & set(text) and (
+        os.path.exists(text) or text.endswith(('.hlo', '.txt', '.pb', '.mlir', '.mlirbc')))
+
+
+def _request(program, **given):
+    return _request_and_rules(program, **given)[0]
+
+
+def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
+                       max_reshard_bytes=0, propagate=True, converter=''):
+    """(the request, the key of its targets)."""
+    count = _options.count('num_partitions', num_partitions)
+    limit = _options.count('max_reshard_bytes', max_reshard_bytes)
+    allowed = _options.names('allow_replicate', allow_replicate)
+    key, converter = key_of(rules, plugins), os.fspath(converter)
+    settings = _lowered.settings_of(program)
+    if settings is not None:  # those of its function, where no others are given
+        (entries, files, stamps), (given, given_files, given_stamps) = settings.targets, key
+        key = (given or entries, *((given_files, given_stamps) if given_files else (files, stamps)))
+        limit = limit or settings.max_reshard_bytes
+        allowed = allowed or settings.allow_replicate
+    targets = made(key)  # before the program is read, for errors in rules
+    data, name, partitions = _bytes_of(program, converter)
+    return _core.Request(data, name, converter, targets, count or partitions, bool(propagate),
+                         list(allowed), limit), key
 
 
 class Program:
@@ -90,8 +119,13 @@ class Program:
 
         Returns:
           The whole results as NumPy arrays, one for each flat leaf; None for tokens.
+
+        Raises:
+          Error: inputs that do not fit (E313), a target without a kernel (E140), a kernel that
+            fails (E310, E319), an op that is not evaluated (E302).
         """
-        results = self._core.run(arrays.given(inputs, self._core.inputs()), deadline)
+        results = self._core.run(arrays.given(inputs, self._core.inputs()),
+                                 _options.seconds('deadline', deadline))
         return [arrays.to_numpy(r) for r in results]
 
     def _repr_html_(self):
@@ -123,16 +157,20 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
 
     Raises:
       Error: what cannot be read (E0xx), a target without a rule (E101), a rule that does not fit
-        (E111) and all that the page of diagnostics has.
+        (E111) and all that the page of diagnostics has. A rule for a target that the program does
+        not call is a warning (W206).
     """
-    return Program(_core.partition(_request(
+    request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        converter=converter)))
+        converter=converter)
+    core = _core.partition(request)
+    tell_unused(unused(key, core.called), 'the program', core.called)
+    return Program(core)
 
 
 def propagate(program: ProgramLike, **options: Any) -> str:
-    """The program as HLO text with the sharding of every instruction. Options as of
+    """The program as HLO text with the sharding of every instruction. Options and errors as of
     `partition`."""
     return _core.propagate(_request(program, **options))
 
@@ -167,8 +205,12 @@ def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed
 
     Returns:
       A Verification.
+
+    Raises:
+      Error: as of `partition` and Program.run.
     """
     request = _request(program, **options)
+    seed, deadline = _options.count('seed', seed), _options.seconds('deadline', deadline)
     given = arrays.given(inputs, _core.inputs(request)) if inputs is not None else []
     details = json.loads(_core.verify(request, seed, given, deadline))
     return Verification(details['status'], details.get('reason', ''), details)
@@ -176,12 +218,13 @@ def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed
 
 def run(program: ProgramLike, inputs: Sequence[Any], *, deadline: float = 60.0,
         **options: Any) -> list[Optional[np.ndarray]]:
-    """`partition` and Program.run in one."""
+    """`partition` and Program.run in one, with the options and errors of both."""
     return partition(program, **options).run(inputs, deadline=deadline)
 
 
 def explain(program: ProgramLike, **options: Any) -> Report:
-    """`partition`'s Report: collectives, bytes, and what asked for each. Options as there."""
+    """`partition`'s Report: collectives, bytes, and what asked for each. Options and
+    errors as there."""
     return partition(program, **options).report
 
 
@@ -206,7 +249,8 @@ class RuleCheck:
 
 
 def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int = 0,
-               vjp: bool = False, deadline: float = 20.0, **options: Any) -> RuleCheck:
+               vjp: bool = False, deadline: float = 20.0, rules: Optional[Rules] = None,
+               plugins: Paths = (), **options: Any) -> RuleCheck:
     """Proves a target's rule with its kernel: every factor is sharded over 2, 3 and 4 parts in
     even and uneven sizes, and results are held against the whole.
 
@@ -216,7 +260,8 @@ def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int 
       seed: of the random inputs.
       vjp: check its VJP against finite differences, too.
       deadline: seconds that a kernel may take.
-      options: as of `partition`: rules, plugins.
+      rules, plugins: as of `partition`.
+      options: of the program, as of `partition`.
 
     Returns:
       A RuleCheck.
@@ -225,8 +270,15 @@ def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int 
       Error: a target without a rule (E101) or kernel (E140), or a kernel that takes no call that
         was tried (E190).
     """
-    request = None if program is None else _request(program, **options)
-    made = targets_of(options.get('rules'), options.get('plugins', ()))
-    details = json.loads(_core.check_rule(made, target, request, seed, vjp, deadline))
+    if program is None:
+        if options:
+            raise TypeError(f'{", ".join(options)} without a program: expected rules, plugins, seed, '
+                            'vjp, deadline')
+        request, key = None, key_of(rules, plugins)
+    else:
+        request, key = _request_and_rules(program, rules=rules, plugins=plugins, **options)
+    details = json.loads(_core.check_rule(
+        made(key), target, request, _options.count('seed', seed), bool(vjp),
+        _options.seconds('deadline', deadline)))
     return RuleCheck(details['verdict'], details.get('suggestion', ''),
                      tuple(details.get('untested', ())), details)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Custom-call targets: rules given in Python, manifests, libraries."""
 import dataclasses
+import difflib
 import functools
 import json
 import os
+from collections.abc import Mapping
 from typing import Optional
 
 from shardcall import _core
+from shardcall import telling
 from shardcall.errors import Error
 from shardcall.types import Paths, Rules
 
@@ -15,7 +18,7 @@ def _entries(rules):
     """((target, its entry in a manifest), ..)."""
     if not rules:
         return ()
-    if not isinstance(rules, dict):
+    if not isinstance(rules, Mapping):
         raise Error(f'E141 rules are a {type(rules).__name__}: expected {{target: rule}}. '
                     "Fix: Write rules={'my_target': '... d -> ... d'}")
     return tuple((name, _entry(name, rule)) for name, rule in rules.items())
@@ -24,7 +27,7 @@ def _entries(rules):
 def _entry(name, rule):
     if isinstance(rule, str):
         rule = {'rule': rule}
-    if not isinstance(rule, dict) or not isinstance(name, str):
+    if not isinstance(rule, Mapping) or not isinstance(name, str):
         raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
                     "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or "
                     "{'rule': '... d -> ... d', 'need_replication': ['d']}")
@@ -46,15 +49,55 @@ _declared = {}  # from `declare`: the manifest entry of each target
 
 def declare(name, rule):
     """A rule, as of `rules`, that all programs of the process know from then on. Another one of
-    the target's takes its place. E110, E141 as of `rules`, and nothing is declared."""
-    before = dict(_declared)
-    _declared[name] = _entry(name, rule)
+    the target's takes its place, and is returned for `redeclare`. E110, E141 as of `rules`, and
+    nothing is declared."""
+    entry, before = _entry(name, rule), _declared.get(name)
+    _declared[name] = entry
     try:
         targets_of(None, ())
     except Error:
-        _declared.clear()
-        _declared.update(before)
+        redeclare(name, before)
         raise
+    return before
+
+
+def redeclare(name, before):
+    """Undoes a `declare` that returned `before`."""
+    _declared.pop(name)
+    if before is not None:
+        _declared[name] = before
+
+
+def declared(name):
+    """What `declare` keeps of the target, or None."""
+    return _declared.get(name)
+
+
+_used = set()  # the entries of `rules` whose targets some program has called
+
+
+def unused(key, called):
+    """The targets that `rules` has in a key, and that neither this program, which calls the
+    targets `called`, nor one before has called, by themselves or by what follows from them."""
+    out = []
+    for name, entry in key[0]:
+        made = json.loads(entry)
+        derived = (made.get(part) for part in ('vjp', 'batching'))
+        names = {name, *(d['target'] for d in derived if isinstance(d, dict) and 'target' in d)}
+        if names & called:
+            _used.add(entry)
+        elif entry not in _used:
+            out.append(name)
+    return out
+
+
+def tell_unused(names, program, called=frozenset()):
+    """W206 for each of the targets `names`, which nothing of `program` calls."""
+    for name in names:
+        near = difflib.get_close_matches(name, called, 1)
+        telling.once(f'W206 rules= has a rule for "{name}", which {program} does not call'
+                     + (f'; it calls {near[0]}' if near else '')
+                     + '. Fix: Correct the name, or leave the rule out', ('W206', name))
 
 
 @functools.lru_cache(maxsize=64)

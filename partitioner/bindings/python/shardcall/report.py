@@ -41,6 +41,12 @@ class Report:
         return sum(t['weighted']['bytes_moved'] for t in self.to_dict()['totals'].values())
 
     @property
+    def memory(self) -> int:
+        """Bytes of one device's memory that the program needs when its instructions run in their
+        order; to_dict()['memory'] has its parts."""
+        return self.to_dict()['peak_memory']
+
+    @property
     def fallbacks(self) -> list[dict[str, Any]]:
         """Ops that every device computes whole, for want of a better way."""
         return self.to_dict().get('fallbacks', [])

@@ -139,6 +139,8 @@ def register_custom_call_handler(platform: str, handler: Callable) -> None:
     Args:
       platform: as of `register_custom_call_target`.
       handler: handler(name, fn, platform, api_version, traits), the platform as XLA calls it.
+
+    What the handler raises is raised by this function, or by the registration of a target.
     """
     if _jaxlib is not None:
         _jaxlib.register_custom_call_handler(platform, handler)
@@ -148,7 +150,7 @@ def register_custom_call_handler(platform: str, handler: Callable) -> None:
 
 def custom_call_targets(platform: str) -> dict[str, Any]:
     """The functions that are registered for a platform, jaxlib's own too: {name: capsule}, or
-    {name: {stage: capsule}} of those of the typed FFI."""
+    {name: {stage: capsule}} of those of the typed FFI. A platform that is not known has none."""
     found = {}
     for name, fn in _core.registered_targets(platform).items():
         if isinstance(fn, list):
@@ -184,8 +186,8 @@ def register_custom_call_partitioner(
     is E121 of the program that is partitioned, an answer of another kind E120.
 
     Raises:
-      shardcall.Error: a target that has a shipped rule (E105), something else than a plugin's
-        table (E148).
+      shardcall.Error: a target that has a shipped rule (E105), a `c_api` that is no capsule (E144)
+        or not of a plugin's table (E148).
     """
     name = _text(name, 'a target')
     callbacks = _partitioners.Callbacks(
@@ -208,6 +210,9 @@ def register_custom_call_as_batch_partitionable(target_name: str,
     Args:
       target_name: the target.
       c_api: a capsule with a PJRT_Api*: that plugin's XLA has the registration too.
+
+    Raises:
+      shardcall.Error: a `c_api` that is no capsule (E144), or not of a plugin's table (E148).
     """
     target_name = _text(target_name, 'a target')
     _core.register_batch_partitionable(target_name)

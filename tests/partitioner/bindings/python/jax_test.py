@@ -4,6 +4,7 @@
 import functools
 import glob
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ try:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    import jax.export
+    from jax.experimental import custom_partitioning
     from jax.experimental.layout import Format, Layout
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
@@ -317,6 +320,128 @@ class JaxTest(unittest.TestCase):
         strict = sj.jit(lambda x: x + 1, strict=True)
         with self.assertRaises(shardcall.Error):
             jax.jit(lambda x: strict(x) + 2)(self.x)
+
+    def warned(self, function, *args):
+        """The warnings of the package from a call."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            function(*args)
+        return [w for w in told if issubclass(w.category, shardcall.Warning)]
+
+    def test_a_partitioner_within_a_jit_is_told(self):
+        def f(x, strict):
+            with sj.partitioner(strict=strict):
+                return jnp.sin(x)
+
+        told = self.warned(jax.jit(f, static_argnums=1), self.x, False)
+        self.assertEqual([str(w.message)[:4] for w in told], ['W205'])
+        with self.assertRaises(shardcall.Error):
+            jax.jit(f, static_argnums=1)(self.x, True)
+        # What is around it decides, and is ours.
+        self.assertEqual(self.warned(sj.jit(f, static_argnums=1), self.x, True), [])
+
+    def test_a_warning_stands_at_the_user_s_line(self):
+        inner = sj.jit(jnp.cos)
+        told = self.warned(jax.jit(lambda x: inner(x)), self.x)
+        self.assertEqual([os.path.realpath(w.filename) for w in told], [os.path.realpath(__file__)])
+
+    def test_a_rule_for_a_target_that_is_not_called_is_told_once(self):
+        def run():
+            for k in range(2):
+                sj.jit(lambda x: relu(x) + k, rules={'custom_rleu': 'a b -> a b'})(self.x)
+
+        told = self.warned(run)
+        self.assertEqual(len(told), 1)
+        self.assertIn('W206 rules= has a rule for "custom_rleu"', str(told[0].message))
+        self.assertIn('it calls custom_relu', str(told[0].message))
+
+        def within():
+            with sj.partitioner(rules={'no_target': 'a b -> a b', 'late': 'a b -> a b'}):
+                jax.jit(lambda x: x - 7)(self.x)
+                explained(sj.explain, 'late')
+
+        def explained(function, name):
+            return function(lambda x: jax.ffi.ffi_call(
+                name, jax.ShapeDtypeStruct(x.shape, x.dtype))(x), self.x)
+
+        told = self.warned(within)
+        self.assertEqual(len(told), 1)
+        self.assertIn('"no_target", which any program within', str(told[0].message))
+
+    def test_a_misspelt_rule_is_named_where_the_target_has_none(self):
+        def f(x):
+            return jax.ffi.ffi_call('my_kernel', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.explain(f, self.x, rules={'my_kernl': 'a b -> a b'})
+        self.assertEqual(raised.exception.code, 'E101')
+        self.assertIn('my_kernl', raised.exception.fix)
+        self.assertIn('(allow_replicate=my_kernel)', raised.exception.fix)
+
+    def test_explain_keeps_what_it_is_not_given(self):
+        def call(name, x):
+            return jax.ffi.ffi_call(name, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+        def f(x):
+            return call('one', call('two', x))
+
+        ours = sj.jit(f, rules={'one': 'a b -> a b'}, allow_replicate='two')
+        sent = sj.explain(ours, self.x).total_bytes
+        self.assertGreater(sent, 0)
+        self.assertEqual(sj.explain(ours, self.x, max_reshard_bytes=2**30).total_bytes, sent)
+        sj.expect(ours, self.x, rules={'one': 'a b -> a b', 'two': 'a b -> a b'},
+                  contract='bytes=0')
+        with sj.partitioner(rules={'one': 'a b -> a b', 'two': 'a b -> a b'}):
+            self.assertEqual(sj.explain(f, self.x).total_bytes, 0)
+            self.assertEqual(sj.explain(jax.jit(f), self.x).total_bytes, 0)
+
+    def test_what_is_lowered_is_a_program(self):
+        ours = sj.jit(relu, out_shardings=sharded('data', 'model'))
+        for lowered in (ours.lower(self.x), ours.trace(self.x).lower()):
+            self.assertEqual(sj.explain(lowered).count(), 0)
+            self.assertEqual(shardcall.partition(lowered).report.count(), 0)
+        self.assertEqual(sj.explain(ours.trace(self.x)).count(), 0)
+        with self.assertRaises(TypeError):
+            sj.explain(ours.lower(self.x), self.x)
+        mine = sj.jit(lambda x: jax.ffi.ffi_call('mine', jax.ShapeDtypeStruct(x.shape, x.dtype))(x),
+                      rules={'mine': 'a b -> a b'},
+                      out_shardings=sharded('data', 'model')).lower(self.x)
+        self.assertEqual(shardcall.partition(mine).report.count(), 0)
+
+    def test_stablehlo_is_read_in_every_form(self):
+        lowered = jax.jit(lambda x: x @ x.T).lower(self.x)
+        text = lowered.as_text()
+        path = pathlib.Path(self.folder.name) / 'program.mlir'
+        path.write_text(text)
+        exported = jax.export.export(jax.jit(lambda x: x @ x.T))(self.x).mlir_module_serialized
+        want = shardcall.partition(lowered)
+        for program in (text, text.encode(), path, exported):
+            made = shardcall.partition(program)
+            self.assertEqual((made.num_partitions, made.report.total_bytes),
+                             (8, want.report.total_bytes))
+        with self.assertRaises(shardcall.Error) as raised:
+            shardcall.partition(text.replace('stablehlo', 'stable'))
+        self.assertEqual(raised.exception.code, 'E035')
+
+    def test_an_interrupted_callback_interrupts(self):
+        @custom_partitioning.custom_partitioning
+        def f(x):
+            return x + 1
+
+        def interrupted(*args):
+            raise KeyboardInterrupt
+
+        f.def_partition(infer_sharding_from_operands=interrupted, partition=interrupted,
+                        propagate_user_sharding=None, sharding_rule='a b -> a b')
+        with self.assertRaises(KeyboardInterrupt):
+            self.ours(lambda x: f(x) * 2)(self.x)
+        np.testing.assert_array_equal(jax.jit(lambda x: x - 3)(self.x), np.asarray(self.x) - 3)
+
+    def test_options_are_looked_at(self):
+        for options in ({'max_reshard_bytes': -1}, {'max_reshard_bytes': 'x'},
+                        {'allow_replicate': 3}, {'allow_replicate': (3,)}):
+            with self.assertRaises((TypeError, ValueError)):
+                sj.jit(lambda x: x, **options)
 
     def test_unknown_keywords_are_refused(self):
         with self.assertRaises(TypeError):

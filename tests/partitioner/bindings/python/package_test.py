@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import typing
 import unittest
 
@@ -97,6 +98,32 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(self.code_of(shardcall.partition, pathlib.Path('/no/such/file')), 'E060')
         self.assertEqual(self.code_of(shardcall.partition, 3), 'E060')
 
+    def test_a_path_as_text_is_told_from_a_program(self):
+        for text in ('step.hlo', str(DATA)):
+            with self.assertRaises(shardcall.Error) as raised:
+                shardcall.partition(text)
+            self.assertEqual(raised.exception.code, 'E060')
+            self.assertIn(f'pathlib.Path({text!r})', raised.exception.fix)
+
+    def test_options_are_looked_at(self):
+        for options in ({'num_partitions': 'x'}, {'num_partitions': -1}, {'max_reshard_bytes': 1.5},
+                        {'allow_replicate': 3}):
+            with self.assertRaises((TypeError, ValueError)):
+                shardcall.partition(ROWS, **options)
+        for deadline in (0, -1, float('nan'), 'x'):
+            with self.assertRaises((TypeError, ValueError)):
+                shardcall.run(ROWS, [np.ones((4, 3)), np.ones((5, 3))], deadline=deadline)
+        with self.assertRaises(TypeError):
+            shardcall.check_rule('custom_relu', ruels={})
+
+    def test_a_report_has_the_memory_of_a_device(self):
+        report = shardcall.explain(ROWS)
+        memory = report.to_dict()['memory']
+        self.assertEqual((memory['arguments'], memory['outputs']), (2 * 3 * 4 + 5 * 3 * 4, 2 * 5 * 4))
+        self.assertEqual(report.memory, memory['arguments'] + memory['outputs']
+                         + memory['temporaries'])
+        self.assertIn('memory of one device: 124 B', str(report))
+
     def test_propagate_gives_every_instruction_its_sharding(self):
         self.assertIn('dot(', shardcall.propagate(SUMS))
         self.assertIn('sharding={replicated}', shardcall.propagate(SUMS))
@@ -126,6 +153,10 @@ class PackageTest(unittest.TestCase):
             self.code_of(shardcall.partition, CALL, rules={'mine': {'rul': 'a b -> a b'}}), 'E141')
         with self.assertRaises(TypeError):
             shardcall.partition(CALL, ruels={'mine': 'a b -> a b'})
+
+    def test_rules_are_mappings(self):
+        rules = types.MappingProxyType({'mine': types.MappingProxyType({'rule': 'a b -> a b'})})
+        self.assertEqual(shardcall.explain(CALL, rules=rules).count(), 0)
 
     def test_plugins_are_read_anew_when_they_change(self):
         with tempfile.TemporaryDirectory() as folder:

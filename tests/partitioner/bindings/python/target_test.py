@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sj.target, sj.check and sj.install with kernels of their own. Exit status 77 without JAX or a
 C++ compiler."""
+import functools
 import os
 import re
 import sys
@@ -98,6 +99,76 @@ class TargetTest(unittest.TestCase):
         np.testing.assert_array_equal(both[1], 2 * (self.x + 1) * w[1])
         gradient = jax.vmap(jax.grad(lambda x: weighed(x, self.w).sum()))(self.x)
         np.testing.assert_array_equal(gradient, np.broadcast_to(2 * self.w, (8, 16)))
+
+    def test_on_explicit_meshes_results_are_sharded_by_the_rule(self):
+        mesh = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Explicit,) * 2)
+        with jax.set_mesh(mesh):
+            x, w = jax.device_put(self.x, P('a')), jax.device_put(self.w, P())
+            y = jax.device_put(self.x, P('a', 'b'))
+            self.assertEqual(WEIGH.results(x, w, times=TWO).sharding.spec, P('a', None))
+            self.assertEqual(weighed(x, w).sharding.spec, P('a', None))
+            # k is summed over b, and no result has it.
+            self.assertEqual(ROW_SUM.results(y).sharding.spec, P('a'))
+            self.assertEqual(ROW_SUM.results(jax.device_put(whole(6, 4), P(None, 'b'))).sharding.spec,
+                             P(None))
+
+            def f(x, w):
+                return jax.lax.scan(lambda c, _: (weighed(c, w), None), x, length=2)[0]
+
+            made = sj.jit(f, strict=True)(x, w)
+            self.assertEqual(made.sharding.spec, P('a', None))
+            np.testing.assert_array_equal(made, 4 * self.x * self.w * self.w)
+            gradient = jax.grad(lambda x, w: ROW_SUM(weighed(x, w)).sum())
+            made = sj.jit(gradient, strict=True)(x, w)
+            self.assertEqual(made.sharding.spec, P('a', None))
+            np.testing.assert_array_equal(made, np.broadcast_to(2 * self.w, self.x.shape))
+            sj.expect(sj.jit(f), x, w, contract='bytes=0')
+
+    def test_in_shard_map_results_vary_as_operands_do(self):
+        def h(x, w):
+            return jax.shard_map(weighed, mesh=MESH, in_specs=(P('a'), P()), out_specs=P('a'))(x, w)
+
+        x, w = placed(self.x, 'a'), placed(self.w)
+        ours = functools.partial(sj.jit, strict=True)
+        np.testing.assert_array_equal(ours(h)(x, w), 2 * self.x * self.w)
+        made = ours(jax.grad(lambda x, w: h(x, w).sum()))(x, w)
+        np.testing.assert_array_equal(made, np.broadcast_to(2 * self.w, self.x.shape))
+
+        # The gradient of what does not vary is summed over the axes that the call varies over.
+        def rows(x, w):
+            return jax.shard_map(lambda x, w: x * ROW_SUM(w)[None], mesh=MESH,
+                                 in_specs=(P('a'), P()), out_specs=P('a'))(x, w)
+
+        made = ours(jax.grad(lambda x, w: rows(x, w).sum(), 1))(x, placed(whole(16, 4)))
+        np.testing.assert_array_equal(made, np.broadcast_to(self.x.sum(0)[:, None], (16, 4)))
+
+    def test_a_rule_that_is_given_anew_is_used(self):
+        def f(x, w):
+            return jax.ffi.ffi_call('anew', jax.ShapeDtypeStruct(x.shape, x.dtype))(
+                x, w, times=TWO)
+
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+        ours = sj.jit(f)
+        for facts, sends in (({}, False), ({'need_replication': ['d']}, True)):
+            sj.target('anew', LIBRARY.weigh, rule='m d, d -> m d', **facts)
+            self.assertEqual('all-gather' in ours.lower(x, w).compile().as_text(), sends)
+            np.testing.assert_array_equal(ours(x, w), 2 * self.x * self.w)
+
+    def test_a_target_that_is_refused_leaves_no_rule(self):
+        with self.assertRaises(shardcall.Error):
+            sj.target('refused', 5, rule='... -> ...')
+        self.assertNotIn('refused', shardcall.targets())
+
+    def test_a_gradient_in_python_is_checked(self):
+        self.assertTrue(sj.check(ROW_SUM, self.x, vjp=True))
+        wrong = sj.target('row_sum', rule='m k -> m', reduction={'k': 'add'}, pad={'k': 0},
+                          vjp=lambda operands, results, ct: (jnp.zeros(operands[0].shape),))
+        found = sj.check(wrong, jax.ShapeDtypeStruct((8, 16), np.float32), vjp=True)
+        self.assertEqual(found.verdict, 'incorrect')
+        self.assertIn('finite differences', found.details['vjp'])
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(wrong, vjp=True)
+        self.assertEqual(raised.exception.code, 'E191')
 
     def test_vmap_as_it_is_told(self):
         spread = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD, batching='loop')

@@ -2,7 +2,6 @@
 """Our partitioner in the place of XLA's: jax.jit stays as it is, but for its compile step."""
 import ctypes
 import threading
-import warnings
 
 import jax
 from jax._src import compiler
@@ -12,7 +11,8 @@ from jax._src.lib import xla_client
 
 from shardcall import _core
 from shardcall import registry
-from shardcall.errors import Error, Warning
+from shardcall import telling
+from shardcall.errors import Error
 from shardcall.jax import conversion
 from shardcall.jax import settings as _settings
 
@@ -21,7 +21,6 @@ _ORIGINAL = None
 _lock = threading.RLock()
 _framework = 0  # number of JAX's registrations taken over so far
 _registered = {}  # (platform, target): the function registered with XLA
-_told = set()
 _left_to_xla = set()  # why our reader or our writer did not convert programs
 
 
@@ -73,27 +72,27 @@ def _framework_targets():
             try:
                 callback(c_api=_core.framework_api())
             except Exception as e:  # it uses more of a plugin than registration
-                _tell(f'a registration of JAX is not taken over: {e}', strict=False)
+                telling.once(f'W205 programs that need it are left to XLA\'s partitioner: a '
+                             f'registration of JAX is not taken over: {e}')
         _framework = len(callbacks)
 
 
-def _tell(why, strict):
-    message = f'W205 a program is left to XLA\'s partitioner: {why}'
+def _tell(program, why, strict):
+    message = f'W205 {program} is left to XLA\'s partitioner: {why}'
     if strict:
         raise Error(f'{message}. Fix: Give the program to jax.jit, or leave strict out',
                     'FAILED_PRECONDITION')
-    if why not in _told:
-        _told.add(why)
-        warnings.warn(message, Warning, stacklevel=2)
+    telling.once(message)
 
 
-def check_outermost(settings):
-    """Tells of a function of `jit` that is called where JAX traces for something else."""
+def check_outermost(settings, what):
+    """Tells of `what` of ours, a function of `jit` or a `partitioner`, that begins where JAX
+    traces for something else."""
     trace = type(core.trace_ctx.trace).__name__
     # vmap calls it without compiling anything.
     if trace not in ('EvalTrace', 'BatchTrace'):
-        _tell('a function of shardcall.jax.jit is called within a jit or a transformation of JAX '
-              f'that is not ({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
+        _tell('a program', f'{what} is within a jit or a transformation of JAX that is not '
+              f'({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
               'shardcall.jax.jit, or partitioner, around it', settings.strict)
 
 
@@ -115,9 +114,12 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     why = _why_not(build)
     if why is not None:
-        _tell(why, settings.strict)
+        _tell(_named(computation), why, settings.strict)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     program = _partition(settings, backend, computation, build)
+    unused = registry.unused(settings.targets, program.called)
+    if not _settings.note_unused(settings, unused):
+        registry.tell_unused(unused, _named(computation), program.called)
     if settings.only_partition:
         raise _Partitioned(program)
     if settings.report:
@@ -130,6 +132,10 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         code = conversion.hlo_to_bytecode(proto)
     whole = conversion.to_module(code, computation, build.num_partitions)
     return original(backend, whole, devices, _replaced(compile_options, shardy), *args, **kwargs)
+
+
+def _named(computation):
+    return f'the program {conversion.name_of(computation)}'
 
 
 def _partition(settings, backend, computation, build):
@@ -145,13 +151,19 @@ def _partition(settings, backend, computation, build):
             list(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
 
     try:
-        return partition(conversion.to_bytecode(computation))
+        try:
+            return partition(conversion.to_bytecode(computation))
+        except Error as e:
+            # XLA converts what our reader does not.
+            if e.code != 'E035':
+                raise
+            _left_to_xla.add(str(e))
+        return partition(conversion.to_hlo(computation))
     except Error as e:
-        # XLA converts what our reader does not.
-        if e.code != 'E035':
-            raise
-        _left_to_xla.add(str(e))
-    return partition(conversion.to_hlo(computation))
+        # Of what a callback raises, only the text comes back from JAX.
+        if e.code == 'E121' and 'KeyboardInterrupt' in str(e):
+            raise KeyboardInterrupt from e
+        raise
 
 
 def _platform(backend):
@@ -204,13 +216,13 @@ def _replaced(compile_options, shardy):
     return compile_options
 
 
-def partitioned(jitted, args, kwargs, settings):
-    """What a call of the jitted function is partitioned into; XLA compiles nothing."""
+def partitioned(lower, settings):
+    """What the jax.stages.Lowered that `lower` makes is partitioned into; XLA compiles nothing."""
     install()
     # These settings equal no others, so that no cache has the result.
     with _settings.context(settings.to_partition_only()):
         try:
-            jitted.lower(*args, **kwargs).compile()
+            lower().compile()
         except _Partitioned as done:
             return done.program
     raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give it '

@@ -5,6 +5,7 @@ import io
 from jax._src.interpreters import mlir
 from jax._src.lib import _jax
 from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import hlo
 
 # Attributes of an argument or result that XLA and JAX read. Those of the whole program are valid for
 # the shards too.
@@ -29,6 +30,20 @@ def to_bytecode(module):
     out = io.BytesIO()
     module.operation.write_bytecode(out, desired_version=4)
     return out.getvalue()
+
+
+def parsed(data):
+    """StableHLO as text, bytecode, or what jax.export serialises, as jaxlib's ir.Module. None for
+    what MLIR does not read."""
+    context = mlir.make_ir_context()
+    with context:
+        for parse in (ir.Module.parse,
+                      lambda code: hlo.deserialize_portable_artifact(context, code)):
+            try:
+                return parse(data)
+            except (ir.MLIRError, ValueError):
+                pass
+    return None
 
 
 def name_of(module):

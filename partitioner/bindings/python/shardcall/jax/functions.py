@@ -9,6 +9,7 @@ import jax
 from jax._src import core
 
 from shardcall import _core
+from shardcall import registry
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
@@ -40,42 +41,45 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
     compiling.install()
     made = _settings.make(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                           max_reshard_bytes=max_reshard_bytes, strict=strict, report=report)
-    with _settings.context(made):
+    if _settings.current() is None:
+        compiling.check_outermost(made, 'shardcall.jax.partitioner')
+    with _settings.Scope(made) as scope:
         yield
+    registry.tell_unused(sorted(scope.unused or ()), 'any program within shardcall.jax.partitioner')
 
 
 class Lowered:
     """jax.stages.Lowered, whose `compile` partitions by shardcall."""
 
     def __init__(self, lowered, settings):
-        self._lowered, self._settings = lowered, settings
+        self._wrapped, self._settings = lowered, settings
 
     def compile(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return self._lowered.compile(*args, **kwargs)
+            return self._wrapped.compile(*args, **kwargs)
 
     def __getattr__(self, name):
-        return getattr(self._lowered, name)
+        return getattr(self._wrapped, name)
 
 
 class Traced:
     """jax.stages.Traced, whose `lower` gives a Lowered of ours."""
 
     def __init__(self, traced, settings):
-        self._traced, self._settings = traced, settings
+        self._wrapped, self._settings = traced, settings
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Lowered(self._traced.lower(*args, **kwargs), self._settings)
+            return Lowered(self._wrapped.lower(*args, **kwargs), self._settings)
 
     def __getattr__(self, name):
-        return getattr(self._traced, name)
+        return getattr(self._wrapped, name)
 
 
 def _traced(settings, outer):
     """A function is called where JAX traces."""
     if not isinstance(outer, _settings.Settings):
-        compiling.check_outermost(settings)
+        compiling.check_outermost(settings, 'a function of shardcall.jax.jit')
 
 
 _core.set_dispatch(_settings.swap, _settings.restore, core.trace_ctx, core.eval_trace, _traced)
@@ -87,31 +91,31 @@ class Jitted(_core.Dispatch):
 
     def __init__(self, jitted, settings):
         super().__init__(jitted, settings)
-        self._jitted, self._settings = jitted, settings
+        self._wrapped, self._settings = jitted, settings
         functools.update_wrapper(self, jitted)
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Lowered(self._jitted.lower(*args, **kwargs), self._settings)
+            return Lowered(self._wrapped.lower(*args, **kwargs), self._settings)
 
     def trace(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Traced(self._jitted.trace(*args, **kwargs), self._settings)
+            return Traced(self._wrapped.trace(*args, **kwargs), self._settings)
 
     def eval_shape(self, *args, **kwargs):
-        return self._jitted.eval_shape(*args, **kwargs)
+        return self._wrapped.eval_shape(*args, **kwargs)
 
     def clear_cache(self):
-        self._jitted.clear_cache()
+        self._wrapped.clear_cache()
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name):
-        return getattr(self.__dict__['_jitted'], name)
+        return getattr(self.__dict__['_wrapped'], name)
 
     def __repr__(self):
-        return f'<shardcall.jax.jit of {self._jitted!r}>'
+        return f'<shardcall.jax.jit of {self._wrapped!r}>'
 
 
 def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
@@ -129,6 +133,10 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     Returns:
       The function, with `lower`, `trace` and the rest of what jax.jit gives.
 
+    Raises:
+      shardcall.Error: as of `partitioner`. A call raises what compiling does, such as a target
+        without a rule (E101).
+
     The outermost jit decides: one that is called within a jax.jit is compiled with that. What
     jax.grad makes of it outside is compiled by XLA's: differentiate inside, or use `partitioner`.
     """
@@ -137,24 +145,30 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     if fun is None:
         return functools.partial(jit, **ours, **options)
     compiling.install()
-    if isinstance(fun, Jitted):
-        fun = fun._jitted
     made = _settings.make(**ours)
+    if isinstance(fun, Jitted):  # what is given here counts, else what it was given
+        defaults = jit.__kwdefaults__
+        made = _settings.changed(fun._settings, {
+            name: value for name, value in ours.items() if value != defaults[name]})
+        fun = fun._wrapped
     # A function that is jitted already keeps its own options.
     jitted = fun if hasattr(fun, 'lower') and not options else jax.jit(fun, **options)
     return Jitted(jitted, made)
 
 
-def _program(function, args, kwargs, ours):
+def _program(function, args, kwargs, given):
     """What is partitioned of a call of the function, which is compiled and does not run."""
-    if isinstance(function, Jitted) and not ours:
-        settings = function._settings
-    else:
-        settings = _settings.make(**ours)
-    jitted = function._jitted if isinstance(function, Jitted) else function
-    if not hasattr(jitted, 'lower'):
-        jitted = jax.jit(jitted)
-    return compiling.partitioned(jitted, args, kwargs, settings)
+    own = isinstance(function, (Jitted, Traced, Lowered))
+    base = function._settings if own else _settings.current() or _settings.make()
+    settings = _settings.changed(base, given)
+    inner = function._wrapped if own else function
+    if isinstance(inner, (jax.stages.Traced, jax.stages.Lowered)):
+        if args or kwargs:
+            raise TypeError(f'a {type(inner).__name__} has its arguments: expected no others')
+        return compiling.partitioned(inner.lower if isinstance(inner, jax.stages.Traced)
+                                     else lambda: inner, settings)
+    jitted = inner if hasattr(inner, 'lower') else jax.jit(inner)
+    return compiling.partitioned(lambda: jitted.lower(*args, **kwargs), settings)
 
 
 def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
@@ -165,21 +179,25 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
         print(sj.explain(step, params, batch))
 
     Args:
-      function: of `jit`, of jax.jit, or a plain one.
+      function: of `jit`, of jax.jit, or a plain one; or what its `lower` gives.
       *args, **kwargs: as it is called; arrays or jax.ShapeDtypeStruct with shardings.
       rules, plugins, allow_replicate, max_reshard_bytes: as of `partitioner`; None: those of the
-        function.
+        function of `jit`, else of the `partitioner` around.
 
     Returns:
       A shardcall.Report. Nothing runs and XLA compiles nothing.
+
+    Raises:
+      shardcall.Error: what compiling raises, such as a target without a rule (E101); E051 for a
+        function on one device.
     """
-    given = dict(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
-                 max_reshard_bytes=max_reshard_bytes)
-    ours = {k: v for k, v in given.items() if v is not None}
-    return Report(_program(function, args, kwargs, ours))
+    return Report(_program(function, args, kwargs, dict(
+        rules=rules, plugins=plugins, allow_replicate=allow_replicate,
+        max_reshard_bytes=max_reshard_bytes)))
 
 
 def expect(function: Callable, *args: Any, contract: str, **kwargs: Any) -> None:
     """Raises shardcall.Error (E221) where the function's program breaks the contract, such as
-    'all-gather=0, bytes<=1GiB'. The other arguments are those of `explain`."""
+    'all-gather=0, bytes<=1GiB', E220 where the contract cannot be read. The other arguments are
+    those of `explain`, and so are the other errors."""
     explain(function, *args, **kwargs).expect(contract)

@@ -12,6 +12,7 @@ from jax._src.lib.mlir import ir
 from shardcall import _core
 from shardcall import arrays
 from shardcall import partitioners
+from shardcall import options
 from shardcall import registry
 from shardcall.errors import Error
 from shardcall.types import Paths, Rules
@@ -66,9 +67,12 @@ def install(*names: str, rules: Optional[Rules] = None, plugins: Paths = ()) -> 
     sj.uninstall() it asks one that gathers all, as XLA itself does without.
 
     Raises:
-      shardcall.Error: a target without a rule (E101).
+      shardcall.Error: a target without a rule (E101), rules and files as of sj.partitioner (E110,
+        E141, E143).
+      TypeError: a name that is no str.
     """
     global _lowering, _ours
+    names = options.names('names', names)
     targets = registry.targets_of(rules, plugins)
     served = {name: _Served(targets, name) for name in names}
     with _lock:

@@ -2,9 +2,11 @@
 """What a function is compiled with: part of the keys of jax.jit's caches."""
 import dataclasses
 import os
+import threading
 
 import jax
 
+from shardcall import options
 from shardcall import registry
 
 
@@ -32,13 +34,64 @@ def _one_of(settings):
 
 def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
          report=''):
-    if isinstance(allow_replicate, str):
-        allow_replicate = (allow_replicate,)
     settings = _one_of(Settings(
-        registry.key_of(rules, plugins), tuple(allow_replicate), int(max_reshard_bytes),
-        bool(strict), os.fspath(report)))
+        registry.key_of(rules, plugins), options.names('allow_replicate', allow_replicate),
+        options.count('max_reshard_bytes', max_reshard_bytes), bool(strict), os.fspath(report)))
     registry.made(settings.targets)  # rules that do not parse fail where they are written
     return settings
+
+
+def changed(base, given):
+    """`base` with what `given` has of `make`'s arguments, and is not None, in place of its own."""
+    given = {name: value for name, value in given.items() if value is not None}
+    made = make(**given)
+    fields = {name: getattr(made, name) for name in given if name not in ('rules', 'plugins')}
+    rules, plugins, stamps = base.targets
+    if 'rules' in given:
+        rules = made.targets[0]
+    if 'plugins' in given:
+        plugins, stamps = made.targets[1:]
+    out = _one_of(dataclasses.replace(base, targets=(rules, plugins, stamps), **fields))
+    registry.made(out.targets)
+    return out
+
+
+class _Scopes(threading.local):
+    def __init__(self):
+        self.entered = []
+
+
+_scopes = _Scopes()
+
+
+class Scope:
+    """`with Scope(settings) as scope`: the settings of all programs that are compiled within.
+
+    Attributes:
+      unused: the rules that none of these programs has used; None before the first.
+    """
+
+    def __init__(self, settings):
+        self.settings, self.unused = settings, None
+        self._context = context(settings)
+
+    def __enter__(self):
+        self._context.__enter__()
+        _scopes.entered.append(self)
+        return self
+
+    def __exit__(self, *raised):
+        _scopes.entered.remove(self)
+        return self._context.__exit__(*raised)
+
+
+def note_unused(settings, unused):
+    """Notes the rules that a program within a Scope does not use; False where it is in none."""
+    for scope in _scopes.entered:
+        if scope.settings.targets == settings.targets:
+            scope.unused = set(unused) & (set(unused) if scope.unused is None else scope.unused)
+            return True
+    return False
 
 
 context = jax.make_user_context(None)

@@ -6,7 +6,9 @@ from typing import Any, Optional, Union
 
 import jax
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
+from jax._src import core
 from jax._src import source_info_util
 
 from shardcall import arrays
@@ -14,6 +16,7 @@ from shardcall import programs
 from shardcall import registry
 from shardcall import xla_client
 from shardcall.errors import Error
+from shardcall.jax import call_types
 
 # So that JAX takes the caller's source line as that of a call.
 source_info_util.register_exclusion(__file__)
@@ -85,18 +88,30 @@ class Target:
             if len(self._functions) >= 256:
                 self._functions.clear()
             made = self._functions[key] = self._made(attributes)
-        return made(*map(jnp.asarray, operands))
+        # Operands that vary over fewer manual axes than others are cast here, where the gradient
+        # sees it, and not within the call.
+        return made(*core.auto_insert_reshard(*map(jnp.asarray, operands)))
 
     def __repr__(self):
         return f'<shardcall.jax target {self.name}>'
 
     def results(self, *operands: Any, **attributes: Any) -> Any:
-        """The jax.ShapeDtypeStruct of the result of such a call, or a list of them."""
+        """The jax.ShapeDtypeStruct of the result of such a call, or a list of them: with its
+        sharding where the operands are sharded over explicit axes of a mesh.
+
+        Raises:
+          shardcall.Error: E112 where neither `shapes` nor the rule says them, E111 for operands
+            that the rule does not fit.
+        """
+        made = self._untyped(operands, attributes)
+        return _like(made, call_types.typed(self.name, attributes, _listed(made), operands))
+
+    def _untyped(self, operands, attributes):
+        """The results' shapes and dtypes."""
         specs = [_spec(x) for x in operands]
         if self._shapes is not None:
-            made = self._shapes(*specs, **attributes)
-            return _like(made, [_spec(s) for s in _listed(made)])
-        found = registry.targets_of(None, ()).result_types(
+            return self._shapes(*specs, **attributes)
+        found = call_types.targets().result_types(
             self.name, [(arrays.name_of(s.dtype), list(s.shape)) for s in specs])
         made = [jax.ShapeDtypeStruct(dims, arrays.dtype_of(name)) for name, dims in found]
         return made if len(made) > 1 else made[0]
@@ -104,7 +119,7 @@ class Target:
     def _made(self, attributes):
         """The function for these attributes."""
         def call(*operands):
-            results = self.results(*operands, **attributes)
+            results = self._untyped(operands, attributes)
             return self._call(self.name, attributes, results)(*operands)
 
         if self._vjp is None:
@@ -127,8 +142,9 @@ class Target:
         """A call of a target with such results, which vmap knows."""
         @jax.custom_batching.custom_vmap
         def call(*operands):
-            return jax.ffi.ffi_call(name, results, has_side_effect=self._side_effect)(
-                *operands, **attributes)
+            types = call_types.typed(name, attributes, _listed(results), operands)
+            return jax.ffi.ffi_call(name, _like(results, types),
+                                    has_side_effect=self._side_effect)(*operands, **attributes)
 
         @call.def_vmap
         def batched(size, flags, *operands):
@@ -172,7 +188,7 @@ class Target:
             kind, index = text.split()
             arguments.append(values[kind][int(index)])
         wanted = self._vjp['gradients']
-        shapes = [_spec(operands[k]) for k in wanted]
+        shapes = [call_types.like(operands[k]) for k in wanted]
         shapes = shapes if len(shapes) > 1 else shapes[0]
         made = _listed(self._call(self._vjp['target'], attributes, shapes)(*arguments))
         found = dict(zip(wanted, made))
@@ -205,7 +221,7 @@ def target(name: str, handler: Any = None, *,
       rule: how it shards, such as '... d, d -> ... d'. None: a shipped one, or that of a plugin.
       batch_dims: in place of a rule, how many leading dimensions are independent.
       shapes: (operands as jax.ShapeDtypeStruct, **attributes) -> what has the result's shape and
-        dtype, or a list of such. None: they follow from the rule.
+        dtype, or a list of such. None: they follow from the rule, which `batch_dims` do not say.
       vjp: its gradient: (operands, results, cotangents, **attributes) -> a cotangent for each
         operand; or the name of another target's spec, as a manifest has it:
         {'target': 'my_norm_bwd', 'arguments': ['cotangent 0', 'operand 0', 'operand 1'],
@@ -228,10 +244,16 @@ def target(name: str, handler: Any = None, *,
     if isinstance(rule, dict):
         facts, said['rule'] = {**rule, **facts}, None
     entry = {**facts, **{key: value for key, value in said.items() if value is not None}}
-    if entry:
-        registry.declare(name, entry)
-    for platform, kernel in _kernels(handler).items():
-        xla_client.register_custom_call_target(name, kernel, platform, api_version=1)
+    before = registry.declare(name, entry) if entry else None
+    try:
+        for platform, kernel in _kernels(handler).items():
+            xla_client.register_custom_call_target(name, kernel, platform, api_version=1)
+    except Exception:
+        if entry:
+            registry.redeclare(name, before)
+        raise
+    if before not in (None, registry.declared(name)):
+        jax.clear_caches()  # programs that were compiled by the rule before
     return Target(name, rule, shapes, vjp, batching, has_side_effect)
 
 
@@ -247,7 +269,8 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
       *example: arrays or jax.ShapeDtypeStruct as it is called with. None: the calls that the rule
         says.
       target: of a function that calls several, the one that is meant.
-      vjp: its gradient is held against finite differences, too.
+      vjp: its gradient is held against finite differences, too: that of a `vjp=` in Python on
+        `example`, which must then be given.
       seed, deadline: as of shardcall.check_rule.
       **attributes: keywords of the call.
 
@@ -256,17 +279,50 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
 
     Raises:
       shardcall.Error: E101 without a rule, E140 without a kernel for CPUs, E191 where the call
-        must be said by an example.
+        must be said by an example, E118 for `vjp` of a target without one.
     """
     name = target or getattr(function, 'name', '')
     if not name:
         raise Error(f'E101 {function!r} is no target. Fix: Say which is meant, by target=')
+    if vjp and callable(getattr(function, '_vjp', None)):
+        if not example:
+            raise Error(f'E191 the gradient of "{name}" is a function: expected a call of it. '
+                        'Fix: Give an example of its operands')
+        found = check(function, *example, target=target, seed=seed, deadline=deadline, **attributes)
+        return _with_gradient(found, function, example, seed, attributes) if found else found
     xla_client._take_from_jaxlib(name, 'cpu')
     program = None
     if example:
         # On one device and without a mesh: the check makes its own programs of the calls.
         program = jax.jit(functools.partial(function, **attributes)).lower(*map(_whole, example))
     return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
+
+
+def _with_gradient(found, function, example, seed, attributes):
+    """The check of a rule, and of a gradient that is a Python function."""
+    random = np.random.default_rng(seed)
+
+    def drawn(x):
+        if isinstance(x, jax.ShapeDtypeStruct):
+            x = random.uniform(-1, 1, x.shape).astype(x.dtype)
+        return np.asarray(x)
+
+    operands = list(map(drawn, example))
+    real = [k for k, x in enumerate(operands) if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+    def of_real(*given):
+        every = list(operands)
+        for k, x in zip(real, given):
+            every[k] = x
+        return function(*every, **attributes)
+
+    try:
+        jax.test_util.check_grads(of_real, [operands[k] for k in real], order=1, modes=('rev',))
+    except AssertionError as e:
+        message = 'the gradient differs from finite differences: ' + ' '.join(str(e).split())
+        return programs.RuleCheck('incorrect', '', found.untested,
+                                  {**found.details, 'verdict': 'incorrect', 'vjp': message})
+    return found
 
 
 def _whole(x):

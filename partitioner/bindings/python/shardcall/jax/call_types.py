@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX's types say of a call's results beside shape and dtype: their sharding on explicit
+meshes, and the manual axes of shard_map over which they vary."""
+import functools
+import json
+import math
+
+import jax
+from jax._src import core
+from jax._src.interpreters import mlir
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from shardcall import _core
+from shardcall import arrays
+from shardcall import registry
+from shardcall.jax import settings as _settings
+
+
+def targets():
+    """The targets that are known where this is called."""
+    settings = _settings.current()
+    return registry.targets_of(None, ()) if settings is None else registry.made(settings.targets)
+
+
+def like(x):
+    """The type of an array, whole."""
+    aval = jax.typeof(x)
+    sharding = None if _mesh(aval) is None else aval.sharding
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding,
+                                manual_axis_type=aval.mat)
+
+
+def typed(name, attributes, results, operands):
+    """`results`, a list of jax.ShapeDtypeStruct, as a call of the target gives them for these
+    operands: sharded as its rule says of explicit axes, and varying over the manual axes that an
+    operand varies over. A result that has a sharding keeps it."""
+    avals = [jax.typeof(x) for x in operands]
+    mesh = next((m for m in map(_mesh, avals) if m is not None), None)
+    if mesh is None:
+        return results
+    specs = (PartitionSpec(),) * len(results)
+    if AxisType.Explicit in mesh.axis_types:
+        specs = _specs(targets(), name, _config(attributes), mesh,
+                       tuple((a.shape, a.dtype, _axes(a)) for a in avals),
+                       tuple((tuple(r.shape), r.dtype) for r in results))
+    mat = core.ManualAxisType(varying=frozenset().union(*(a.mat.varying for a in avals)))
+    return [jax.ShapeDtypeStruct(
+                r.shape, r.dtype, manual_axis_type=mat,
+                sharding=getattr(r, 'sharding', None) or NamedSharding(mesh, spec))
+            for r, spec in zip(results, specs)]
+
+
+def _mesh(aval):
+    """The mesh of which a type says more than shape and dtype, or None."""
+    mesh = aval.sharding.mesh
+    typed_axes = not mesh.empty and set(mesh.axis_types) - {AxisType.Auto}
+    return mesh if typed_axes else None
+
+
+def _axes(aval):
+    """For each dimension, the names of the axes that its type is sharded over."""
+    if _mesh(aval) is None:
+        return ((),) * aval.ndim
+    parts = aval.sharding.spec
+    return tuple(() if p is None else p if isinstance(p, tuple) else (p,)
+                 for p in (*parts, *(None,) * (aval.ndim - len(parts))))
+
+
+def _config(attributes):
+    """As HLO has it."""
+    if not attributes:
+        return '{}'
+    with mlir.make_ir_context(), mlir.ir.Location.unknown():
+        return str(mlir.ir.DictAttr.get(
+            {name: mlir.ir_attribute(value) for name, value in attributes.items()}))
+
+
+@functools.lru_cache(maxsize=1024)
+def _specs(known, name, config, mesh, operands, results):
+    """A PartitionSpec for each result, found by propagation over a program of one call."""
+    sizes = {axis: size for axis, size, kind in zip(mesh.axis_names, mesh.axis_sizes,
+                                                    mesh.axis_types)
+             if kind == AxisType.Explicit}
+    axes = {axis: f'a{k}' for k, axis in enumerate(sizes)}  # names of any characters
+    header = ','.join(f"'{axes[axis]}'={size}" for axis, size in sizes.items())
+    lines = []
+    for k, (shape, dtype, dims) in enumerate(operands):
+        text = ', '.join('{' + ', '.join(f"'{axes[a]}'" for a in dim) + '}' for dim in dims)
+        lines.append(f'p{k} = {_shape(shape, dtype)} parameter({k}), '
+                     f'sharding={{mesh[{header}], [{text}]}}')
+    made = [_shape(shape, dtype) for shape, dtype in results]
+    made = made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'
+    names = ', '.join(f'p{k}' for k in range(len(operands)))
+    program = '\n'.join([
+        f'HloModule types, num_partitions={math.prod(sizes.values())}, '
+        'allow_spmd_sharding_propagation_to_output={true}',
+        'ENTRY main {', *lines,
+        f'ROOT r = {made} custom-call({names}), custom_call_target={json.dumps(name)}, '
+        f'api_version=API_VERSION_TYPED_FFI, backend_config={config}', '}'])
+    request = _core.Request(program.encode(), name, '', known, 0, True, [], 0)
+    back = {short: axis for axis, short in axes.items()}
+    return [_spec(shape, [[back[a] for a in dim] for dim in dims], sizes)
+            for (shape, _), dims in zip(results, _core.result_axes(request))]
+
+
+def _shape(shape, dtype):
+    return f'{arrays.name_of(dtype)}[{",".join(map(str, shape))}]'
+
+
+def _spec(shape, dims, sizes):
+    """JAX's types have no uneven shards: such a dimension is whole."""
+    parts = []
+    for size, axes in zip(shape, dims):
+        even = axes and size % math.prod(sizes[a] for a in axes) == 0
+        parts.append((axes[0] if len(axes) == 1 else tuple(axes)) if even else None)
+    return PartitionSpec(*parts)
