@@ -2,7 +2,8 @@
 // The MPI state of a process: its initialisation and end, the communicators, and the one failure
 // that ends its use. A rank that fails sends all others a notice, which they look for while they
 // wait and in every call. After a failure MPI is not called again, so a peer that is gone cannot
-// block anyone.
+// block anyone. It is one class, because every wait, of whatever call, has to look for notices and
+// to send them.
 #ifndef SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_
 #define SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_
 

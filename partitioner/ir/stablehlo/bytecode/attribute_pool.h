@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes, types and strings of a file of MLIR bytecode that is being written. Each has a
-// number, by which operations and other attributes refer to it; equal ones have the same.
+// number, by which operations and other attributes refer to it; equal ones have the same. There is
+// one short function for each kind of type, attribute and location.
 #ifndef SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_ATTRIBUTE_POOL_H_
 #define SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_ATTRIBUTE_POOL_H_
 

@@ -57,7 +57,7 @@ absl::Status ComputationReader::CheckAllRead(const Operation& op) const {
   for (size_t k = 0; k + 1 < all.items.size(); k += 2) {
     const absl::string_view name = code().attribute(all.items[k]).text;
     if (absl::c_linear_search(asked_for_, name) || absl::c_linear_search(kSegments, name) ||
-        absl::c_linear_search(ModuleReader::kAnnotations, name)) {
+        absl::c_linear_search(AnnotationReader::kNames, name)) {
       continue;
     }
     return ModuleReader::Cannot(absl::StrCat(op.name, " with ", name));
@@ -145,7 +145,7 @@ absl::StatusOr<const Shape*> ComputationReader::ShapeOfAll(const Operation& op) 
 }
 
 bool ComputationReader::IsAnnotated(const Operation& op) const {
-  for (absl::string_view name : ModuleReader::kAnnotations) {
+  for (absl::string_view name : AnnotationReader::kNames) {
     if (code().Find(op, name) != nullptr) return true;
   }
   return false;
@@ -178,7 +178,7 @@ InstrId ComputationReader::Emit(const Operation& op, Opcode opcode, const Shape*
 absl::Status ComputationReader::Finish(const Operation& op, InstrId id, bool always_tuple) {
   if (op.attributes >= 0) {
     SHARDCALL_RETURN_IF_ERROR(
-        r_.Annotate(code().attribute(static_cast<uint32_t>(op.attributes)), id));
+        r_.annotations().Annotate(code().attribute(static_cast<uint32_t>(op.attributes)), id));
   }
   if (op.results.size() == 1 && !always_tuple) {
     r_.SetInstr(op.results[0], id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the instructions of one computation from the operations of a block.
+// Makes the instructions of one computation from the operations of a block. Many short functions,
+// because the rows of all families of operations (ops_*.cc) are written with them.
 #ifndef SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_COMPUTATION_READER_H_
 #define SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_COMPUTATION_READER_H_
 

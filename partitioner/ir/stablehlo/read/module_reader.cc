@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
-#include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
+#include "shardcall/partitioner/ir/stablehlo/read/main_reader.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/partitioner/ir/text/parse/definitions.h"
 #include "shardcall/sharding/base/status.h"
@@ -38,6 +38,7 @@ void Walk(const Region& region, const auto& visit) {
 ModuleReader::ModuleReader(const Bytecode& bytecode, Module* module)
     : code_(bytecode),
       module_(*module),
+      annotations_(bytecode, module),
       locations_(bytecode, module),
       names_(*module, UniqueNames::kInstructions),
       comp_names_(*module, UniqueNames::kComputations),
@@ -76,39 +77,7 @@ absl::Status ModuleReader::Run() {
   }
   const auto main = functions_.find("main");
   if (main == functions_.end()) return Cannot("no function main");
-  SHARDCALL_RETURN_IF_ERROR(ReadMain(*main->second));
-  return ReadEntryLayouts();
-}
-
-absl::Status ModuleReader::ReadEntryLayouts() {
-  ModuleHeader& h = module_.header;
-  SHARDCALL_RETURN_IF_ERROR(
-      WithLayouts(kMhloParameterLayouts, kMhloParameterTiles, &h.entry_parameter_layouts));
-  std::vector<const Shape*> results;
-  const bool tuple = h.entry_result_layout->IsTuple();
-  for (int k = 0; k < h.entry_result_layout->num_leaves(); ++k) {
-    results.push_back(h.entry_result_layout->leaf(k));
-  }
-  SHARDCALL_RETURN_IF_ERROR(WithLayouts(kMhloResultLayouts, kMhloResultTiles, &results));
-  h.entry_result_layout = tuple ? context().MakeTuple(results) : results[0];
-  return absl::OkStatus();
-}
-
-absl::Status ModuleReader::WithLayouts(absl::string_view layouts, absl::string_view tiles,
-                                       std::vector<const Shape*>* shapes) {
-  if (const Attribute* a = code_.Find(code_.root(), tiles); a != nullptr) {
-    for (uint32_t item : a->items) {
-      if (!code_.attribute(item).items.empty()) return Cannot("a layout with tiles");
-    }
-  }
-  const Attribute* a = code_.Find(code_.root(), layouts);
-  if (a == nullptr) return absl::OkStatus();
-  if (a->items.size() != shapes->size()) return Cannot("layouts of some values of its main");
-  for (size_t k = 0; k < shapes->size(); ++k) {
-    SHARDCALL_ASSIGN_OR_RETURN((*shapes)[k],
-                               WithLayout((*shapes)[k], code_.attribute(a->items[k])));
-  }
-  return absl::OkStatus();
+  return MainReader(this, *main->second).Read();
 }
 
 absl::StatusOr<const Shape*> ModuleReader::WithLayout(const Shape* shape, const Attribute& layout) {
@@ -144,37 +113,10 @@ absl::Status ModuleReader::ReadHeader() {
   }
   for (const Block& block : root.regions[0].blocks) {
     for (const Operation& op : block.operations) {
-      if (op.name == "sdy.mesh") SHARDCALL_RETURN_IF_ERROR(ReadMesh(op));
+      if (op.name == "sdy.mesh") SHARDCALL_RETURN_IF_ERROR(annotations_.ReadMesh(op));
     }
   }
-  Entries entries;
-  if (const Attribute* a = code_.Find(root, kMhloFrontendAttributes); a != nullptr) {
-    SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
-  }
-  std::string meshes;  // as Shardy exports them: {a = #sdy.mesh<..>, b = ..}
-  for (const auto& [mesh_name, mesh] : meshes_) {
-    absl::StrAppend(&meshes, meshes.empty() ? "{" : ", ", mesh_name, " = ", mesh);
-  }
-  if (!meshes.empty()) {
-    meshes += "}";
-    std::erase_if(entries, [](const auto& e) { return e.first == kSdyMeshes; });
-    entries.emplace_back(kSdyMeshes, meshes);
-  }
-  std::sort(entries.begin(), entries.end());
-  if (!entries.empty()) {
-    module_.header.frontend = InternFrontendAttributes(context(), entries);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ModuleReader::ReadMesh(const Operation& op) {
-  const Attribute* name = code_.Find(op, "sym_name");
-  const Attribute* mesh = code_.Find(op, "mesh");
-  if (name == nullptr || mesh == nullptr || mesh->kind != Kind::kAssembly) {
-    return Cannot("a mesh of an unknown form");
-  }
-  meshes_.emplace_back(SymbolName(name->text), std::string(mesh->text));
-  return absl::OkStatus();
+  return annotations_.ReadHeader();
 }
 
 absl::StatusOr<const Shape*> ModuleReader::ShapeOf(uint32_t type) {

@@ -141,14 +141,14 @@ absl::Status ReadCustomCall(ComputationReader& c, const Operation& op) {
 absl::Status ReadConstraint(ComputationReader& c, const Operation& op) {
   const Attribute* sharding = c.Find(op, "sharding");
   if (sharding == nullptr) return ModuleReader::Cannot("a sharding_constraint without a sharding");
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string text, ModuleReader::PerValue(*sharding));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string text, AnnotationReader::PerValue(*sharding));
   CustomCallAttrs attrs;
   attrs.target = KnownTargetText(KnownTarget::kSharding);
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId x, c.ArrayOperand(op, 0));
   SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, c.ArrayOf(op));
   const InstrId id =
       c.Emit(op, Opcode::kCustomCall, shape, {x}, InternAttributes(c.context(), attrs));
-  c.reader().AddFrontend(id, kSdySharding, text);
+  c.reader().annotations().AddFrontend(id, kSdySharding, text);
   return c.Finish(op, id);
 }
 

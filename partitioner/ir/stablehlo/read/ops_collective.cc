@@ -162,8 +162,8 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
     const Shape* shape = shapes.size() == 1 ? shapes[0] : c.context().MakeTuple(shapes);
     const InstrId id =
         c.Emit(op, Opcode::kCustomCall, shape, operands, InternAttributes(c.context(), attrs));
-    r.AddFrontend(id, key, shardings.text);
-    r.AddFrontend(id, kSdyManualAxes, axes->text);
+    r.annotations().AddFrontend(id, key, shardings.text);
+    r.annotations().AddFrontend(id, kSdyManualAxes, axes->text);
     return id;
   };
   const auto parts = [&](InstrId id, size_t count) -> absl::StatusOr<std::vector<InstrId>> {
@@ -200,7 +200,7 @@ absl::Status ReadManual(ComputationReader& c, const Operation& op) {
   }
   const InstrId call =
       c.Emit(op, Opcode::kCall, shape, shards, InternAttributes(c.context(), attrs));
-  r.AddFrontend(call, "inlineable", "false");
+  r.annotations().AddFrontend(call, "inlineable", "false");
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> results, parts(call, globals.size()));
   const InstrId left = boundary(KnownTargetText(KnownTarget::kLocalToGlobal), results, globals,
                                 kSdyOutShardings, *out);

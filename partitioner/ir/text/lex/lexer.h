@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lexical level of HLO text: a cursor over text that stays in memory, with small readers for
 // each kind of token. Nothing is copied and there are no token objects: readers return views into
-// the text. Readers return false on error; the first error is kept as a diagnostic with line,
-// column, the source line and a caret. The text must be followed by a NUL byte (as in std::string).
+// the text. There is one short reader for each kind of token. Readers return false on error; the
+// first error is kept as a diagnostic with line, column, the source line and a caret. The text must
+// be followed by a NUL byte (as in std::string).
 #ifndef SHARDCALL_PARTITIONER_IR_TEXT_LEX_LEXER_H_
 #define SHARDCALL_PARTITIONER_IR_TEXT_LEX_LEXER_H_
 

@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shardings and frontend attributes of operations and arguments.
+#include "shardcall/partitioner/ir/stablehlo/read/annotation_reader.h"
+
 #include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "shardcall/partitioner/ir/annotation_names.h"
-#include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall::inline internal::stablehlo {
 
-void ModuleReader::AddFrontend(InstrId id, const Entries& entries) {
+absl::Status AnnotationReader::ReadMesh(const Operation& op) {
+  const Attribute* name = code_.Find(op, "sym_name");
+  const Attribute* mesh = code_.Find(op, "mesh");
+  if (name == nullptr || mesh == nullptr || mesh->kind != Attribute::Kind::kAssembly) {
+    return StablehloNotConverted("a mesh of an unknown form");
+  }
+  meshes_.emplace_back(SymbolName(name->text), std::string(mesh->text));
+  return absl::OkStatus();
+}
+
+absl::Status AnnotationReader::ReadHeader() {
+  Entries entries;
+  if (const Attribute* a = code_.Find(code_.root(), kMhloFrontendAttributes); a != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
+  }
+  std::string meshes;  // as Shardy exports them: {a = #sdy.mesh<..>, b = ..}
+  for (const auto& [mesh_name, mesh] : meshes_) {
+    absl::StrAppend(&meshes, meshes.empty() ? "{" : ", ", mesh_name, " = ", mesh);
+  }
+  if (!meshes.empty()) {
+    meshes += "}";
+    std::erase_if(entries, [](const auto& e) { return e.first == kSdyMeshes; });
+    entries.emplace_back(kSdyMeshes, meshes);
+  }
+  std::sort(entries.begin(), entries.end());
+  if (!entries.empty()) {
+    module_.header.frontend = InternFrontendAttributes(module_.context(), entries);
+  }
+  return absl::OkStatus();
+}
+
+void AnnotationReader::AddFrontend(InstrId id, const Entries& entries) {
   Instruction& i = module_.mutable_instr(id);
   Entries all = entries;
   const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
@@ -26,12 +55,14 @@ void ModuleReader::AddFrontend(InstrId id, const Entries& entries) {
   all.erase(std::unique(all.begin(), all.end(),
                         [](const auto& a, const auto& b) { return a.first == b.first; }),
             all.end());
-  i.frontend = InternFrontendAttributes(context(), all);
+  i.frontend = InternFrontendAttributes(module_.context(), all);
 }
 
-absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
+absl::StatusOr<AnnotationReader::Entries> AnnotationReader::FrontendEntries(
     const Attribute& dictionary) const {
-  const auto other = [] { return Cannot("frontend attributes that are no strings, or no names"); };
+  const auto other = [] {
+    return StablehloNotConverted("frontend attributes that are no strings, or no names");
+  };
   if (dictionary.kind != Attribute::Kind::kDictionary) return other();
   Entries out;
   for (size_t k = 0; k + 1 < dictionary.items.size(); k += 2) {
@@ -43,7 +74,7 @@ absl::StatusOr<ModuleReader::Entries> ModuleReader::FrontendEntries(
   return out;
 }
 
-absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
+absl::Status AnnotationReader::Annotate(const Attribute& dictionary, InstrId id) {
   Entries entries;
   if (const Attribute* a = code_.Find(dictionary, kMhloFrontendAttributes); a != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(entries, FrontendEntries(*a));
@@ -55,7 +86,7 @@ absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
     const Attribute* a = code_.Find(dictionary, name);
     if (a == nullptr) continue;
     if (a->kind != Attribute::Kind::kAssembly)
-      return Cannot(absl::StrCat("a ", name, " of an unknown form"));
+      return StablehloNotConverted(absl::StrCat("a ", name, " of an unknown form"));
     AddFrontend(id, key, a->text);
   }
   if (const Attribute* a = code_.Find(dictionary, kDialectSharding);
@@ -64,37 +95,37 @@ absl::Status ModuleReader::Annotate(const Attribute& dictionary, InstrId id) {
   }
   if (const Attribute* a = code_.Find(dictionary, kMhloSharding); a != nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
-    if (!sharding.ok()) return Cannot(absl::StrCat("the sharding ", a->text));
-    module_.mutable_instr(id).sharding = InternHloSharding(context(), *std::move(sharding));
+    if (!sharding.ok()) return StablehloNotConverted(absl::StrCat("the sharding ", a->text));
+    module_.mutable_instr(id).sharding = InternHloSharding(module_.context(), *std::move(sharding));
   }
   return absl::OkStatus();
 }
 
 // The annotation of an operation without results, such as jax.debug.print, has no value to be of.
 // It says which device runs the operation, which XLA writes as {{maximal device=0}}.
-absl::Status ModuleReader::PlaceOpWithoutResults(absl::string_view text, InstrId id) {
+absl::Status AnnotationReader::PlaceOpWithoutResults(absl::string_view text, InstrId id) {
   const absl::StatusOr<std::vector<NamedSharding>> named = ParseSdyShardings(text);
-  if (!named.ok()) return Cannot(absl::StrCat("the sharding ", text));
+  if (!named.ok()) return StablehloNotConverted(absl::StrCat("the sharding ", text));
   if (named->size() != 1) return absl::OkStatus();
   for (const auto& [name, mesh] : meshes_) {
     if (name != (*named)[0].mesh_name) continue;
     const absl::StatusOr<std::vector<Mesh>> meshes =
         ParseSdyMeshes(absl::StrCat("{", name, " = ", mesh, "}"));
-    if (!meshes.ok()) return Cannot(absl::StrCat("the mesh ", mesh));
+    if (!meshes.ok()) return StablehloNotConverted(absl::StrCat("the mesh ", mesh));
     const int64_t device = (*meshes)[0].maximal_device;
     if (device < 0) return absl::OkStatus();
     SHARDCALL_ASSIGN_OR_RETURN(HloSharding placed,
                                ParseHloSharding(absl::StrCat("{{maximal device=", device, "}}")));
-    module_.mutable_instr(id).sharding = InternHloSharding(context(), std::move(placed));
+    module_.mutable_instr(id).sharding = InternHloSharding(module_.context(), std::move(placed));
     return absl::OkStatus();
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ModuleReader::PerValue(const Attribute& sharding) {
+absl::StatusOr<std::string> AnnotationReader::PerValue(const Attribute& sharding) {
   absl::string_view text = sharding.text;
   if (sharding.kind != Attribute::Kind::kAssembly || !absl::ConsumePrefix(&text, "#sdy.sharding")) {
-    return Cannot("a sharding of an unknown form");
+    return StablehloNotConverted("a sharding of an unknown form");
   }
   return absl::StrCat("#sdy.sharding_per_value<[", text, "]>");
 }
