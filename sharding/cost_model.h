@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The performance model of the machine, used wherever costs are compared or times predicted: by
-// the plan, by the scheduling of asynchronous collectives, and in estimates of a step's time.
+// the plan, by the scheduling of asynchronous collectives, and in estimates of a step's time. These
+// formulas are the only ones; ir/shapes/instruction_cost.h applies them to instructions.
 #ifndef SHARDCALL_SHARDING_COST_MODEL_H_
 #define SHARDCALL_SHARDING_COST_MODEL_H_
 
@@ -24,6 +25,11 @@ struct CostModel {
   double Seconds(double bytes, int collectives = 1) const {
     return bytes / bandwidth + collectives * latency;
   }
+  // The time of sums of `products` products in all, each a multiplication and an addition: for a
+  // dot of [m,k] and [k,n], m x k x n of them.
+  double ProductSeconds(double products) const { return 2 * products / flop_rate; }
+  // The time of all else, which reads and writes `bytes` in all.
+  double MemorySeconds(double bytes) const { return bytes / memory_rate; }
 };
 
 // One core and shared memory, which is what the host evaluator has.

@@ -20,8 +20,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/abi_table.h"
-#include "shardcall/kernels/ffi/guard/timed_call.h"
 #include "shardcall/kernels/ffi/handler.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {

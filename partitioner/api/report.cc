@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/warnings.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/convert.h"
 

@@ -13,11 +13,11 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/partitioner/runtime/io/shard_io.h"
 #include "shardcall/partitioner/runtime/lower/device_groups.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
 

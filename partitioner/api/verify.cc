@@ -10,9 +10,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/exactness/exactness.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/partitioner/spmd/strategies/draws.h"
 #include "shardcall/sharding/base/status.h"
 

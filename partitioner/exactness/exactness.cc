@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "shardcall/partitioner/exactness/exactness_devices.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

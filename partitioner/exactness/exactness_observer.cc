@@ -141,10 +141,10 @@ void ExactnessObserver::PassParts(StepRun& run, Exactness* out) const {
     out->partial = false;
     return;
   }
-  const bool adds = step.opcode == Opcode::kAdd || step.opcode == Opcode::kSubtract;
-  const bool multiplies = step.opcode == Opcode::kMultiply;
+  const bool adds = HasTrait(step.opcode, kAddsOperands);
+  const bool multiplies = HasTrait(step.opcode, kBilinear);
   const bool moves = !HasTrait(step.opcode, kElementwise) || HasTrait(step.opcode, kKeepsValues);
-  if (step.opcode == Opcode::kDivide) {
+  if (HasTrait(step.opcode, kMakesFractions)) {
     out->exact = false;  // quotients of partial sums are rounded
     return;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/exactness/order_of_sums.h"
 
+#include <optional>
+
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
@@ -16,13 +18,12 @@ InstrId Annotated(const Module& m, InstrId id) {
 }
 
 // Whether one op combines the two parameters, apart from annotations between them.
-bool CombinesBy(const Module& m, CompId comp, Opcode* op) {
-  if (RecognizeMonoid(m, comp, op)) return true;
+bool CombinesBy(const Module& m, CompId comp, PartialOp* op) {
+  if (RecognizePartialOp(m, comp, op)) return true;
   const InstrId root = Annotated(m, m.comp(comp).root);
-  *op = m.instr(root).opcode;
-  if ((*op != Opcode::kAdd && *op != Opcode::kMultiply) || m.operands(root).size() != 2) {
-    return false;
-  }
+  const std::optional<PartialOp> found = PartialOpOf(m.instr(root).opcode);
+  if (!found || m.operands(root).size() != 2) return false;
+  *op = *found;
   const InstrId a = Annotated(m, m.operand(root, 0)), b = Annotated(m, m.operand(root, 1));
   return a != b && m.instr(a).opcode == Opcode::kParameter &&
          m.instr(b).opcode == Opcode::kParameter;
@@ -30,16 +31,15 @@ bool CombinesBy(const Module& m, CompId comp, Opcode* op) {
 
 // For a computation that combines two values.
 Sums SumsOfCombiner(const Module& m, CompId comp) {
-  Opcode op;
+  PartialOp op;
   if (CombinesBy(m, comp, &op)) {
-    return op == Opcode::kAdd        ? Sums::kLinear
-           : op == Opcode::kMultiply ? Sums::kProduct
-                                     : Sums::kNone;
+    return op == PartialOp::kSum       ? Sums::kLinear
+           : op == PartialOp::kProduct ? Sums::kProduct
+                                       : Sums::kNone;
   }
   for (InstrId id : m.comp(comp).instructions) {
     const Instruction& i = m.instr(id);
-    const bool rounds =
-        HasTrait(i.opcode, kArithmetic | kControlFlow) || i.opcode == Opcode::kFusion;
+    const bool rounds = HasTrait(i.opcode, kArithmetic | kComposed);
     if (rounds && !(i.shape->IsArray() && IsInteger(i.shape->element_type()))) {
       return Sums::kUnknown;
     }

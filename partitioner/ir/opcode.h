@@ -54,7 +54,7 @@ inline constexpr uint32_t kEveryDevice = 8192;
 inline constexpr uint32_t kControlFlow = 16384;
 // Its computations combine or compare single elements, as in a reduction or a sort.
 inline constexpr uint32_t kAppliesToElements = 32768;
-// A sum of products of its first two operands, linear in each.
+// A product of elements of its first two operands, or a sum of such products: linear in each.
 inline constexpr uint32_t kBilinear = 65536;
 // Its time is that of its multiplications and additions, not of its memory.
 inline constexpr uint32_t kTakesFlops = 131072;
@@ -64,6 +64,14 @@ inline constexpr uint32_t kDrawsNumbers = 262144;
 inline constexpr uint32_t kOneDimension = 524288;
 // The result is memory of its operands or of its caller, or has none, though it is not kFree.
 inline constexpr uint32_t kAliases = 1048576;
+// Elementwise, and each result is the sum of the operands' numbers, up to their signs.
+inline constexpr uint32_t kAddsOperands = 2097152;
+// Linear in the first operand alone, by factors of which small integers, too, make fractions.
+inline constexpr uint32_t kMakesFractions = 4194304;
+// Computes what its computations compute, and nothing beside.
+inline constexpr uint32_t kComposed = 8388608;
+// Stands for its place in the program: one cannot stand for another that equals it.
+inline constexpr uint32_t kHoldsPlace = 16777216;
 
 struct OpcodeInfo {
   absl::string_view text;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a step, and the ops around the collectives.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/page/explain_page_internal.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 
@@ -56,21 +56,17 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
         continue;
       }
       flush();
-      double s = 0;
+      const double s =
+          CostOfRuns(m, id, cost.trip_count, [&](CompId callee) { return seconds[callee.value]; });
       Json callees = Json::array();
-      for (CompId callee : CalledComputations(m, i)) {
-        // Only one branch of a conditional runs; a loop runs its body and its condition.
-        s = i.opcode == Opcode::kConditional ? std::max(s, seconds[callee.value])
-                                             : s + seconds[callee.value];
-        callees.push_back(callee.value);
-      }
-      const double trips = i.opcode == Opcode::kWhile ? TripCountOr(m, id, cost.trip_count) : 1;
+      for (CompId callee : CalledComputations(m, i)) callees.push_back(callee.value);
+      const double runs = RunsOfComputations(m, id, cost.trip_count);
       events.push_back(
-          {2, s * trips,
+          {2, s,
            texts->Of(absl::StrCat(OpcodeText(i.opcode),
-                                  trips == 1 ? "" : absl::StrCat(", ", trips, " times"))),
+                                  runs == 1 ? "" : absl::StrCat(", ", runs, " times"))),
            std::move(callees)});
-      seconds[c.value] += s * trips;
+      seconds[c.value] += s;
     }
     flush();
     if (!events.empty()) out[absl::StrCat(c.value)] = std::move(events);

@@ -16,9 +16,6 @@ bool CanOverlap(const Module& module, const Instruction& instr);
 // True for instructions that only name or reinterpret values.
 bool IsFree(const Instruction& instr);
 
-// Bytes of the operands and of the result.
-int64_t TouchedBytes(const Module& module, const Instruction& instr);
-
 class OverlapCosts {
  public:
   OverlapCosts(const Module& module, const CostModel& cost);

@@ -7,6 +7,8 @@
 #include <queue>
 #include <utility>
 
+#include "shardcall/partitioner/ir/shapes/instruction_cost.h"
+
 namespace shardcall::inline internal {
 namespace {
 

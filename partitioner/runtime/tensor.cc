@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "shardcall/partitioner/runtime/execute/buffer_pool.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/buffer_pool.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "shardcall/partitioner/api/version.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/partitioner/tools/crash_report.h"
 #include "shardcall/sharding/base/whole_file.h"

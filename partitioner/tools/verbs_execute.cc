@@ -9,10 +9,10 @@
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/partitioner/api/verify.h"
 #include "shardcall/partitioner/check/check_target.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 

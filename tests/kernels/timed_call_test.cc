@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 
 #include <atomic>
 #include <csignal>

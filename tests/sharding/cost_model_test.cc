@@ -23,6 +23,13 @@ TEST(CostModel, WhatIsNamedReplacesTheBaseAndTheRestStays) {
   EXPECT_EQ(ParseCostModel("")->bandwidth, CostModel().bandwidth);
 }
 
+TEST(CostModel, SecondsFollowFromTheRates) {
+  const CostModel cost{.bandwidth = 10, .flop_rate = 100, .memory_rate = 1000, .latency = 3};
+  EXPECT_EQ(cost.Seconds(50, 2), 5 + 6);
+  EXPECT_EQ(cost.ProductSeconds(200), 4);  // a multiplication and an addition for each product
+  EXPECT_EQ(cost.MemorySeconds(2000), 2);
+}
+
 TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
   for (const std::string text :
        {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",

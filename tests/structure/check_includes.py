@@ -49,18 +49,6 @@ ALLOWED = {
 # Headers of vocabulary that a room may include of one that it does not know otherwise.
 VOCABULARY = {("kernels", "collectives/communicator.h"),
               ("partitioner/custom_call", "kernels/ffi/attributes.h")}
-# Folders of one room that still include each other in a circle, and why.
-KNOWN_CIRCLES = [
-    # A strategy answers the plan, and emits what localize asks it for.
-    {"partitioner/spmd/plan", "partitioner/spmd/localize", "partitioner/spmd/strategies"},
-    # A tensor takes its memory from the pool of the executor, which runs on tensors.
-    {"partitioner/runtime", "partitioner/runtime/execute"},
-    # Lowering calls the fuser, which shares kernels with the lowerings of single ops.
-    {"partitioner/runtime/lower", "partitioner/runtime/ops", "partitioner/runtime/fuse",
-     "partitioner/runtime/lanes"},
-    # A typed handler is called through XLA's ABI and in a guard, which both know what a handler is.
-    {"kernels/ffi", "kernels/ffi/guard", "kernels/ffi/load", "kernels/ffi/xla"},
-]
 MAX_LINES = 600
 MAX_COLUMNS = 100  # tables (.inc) have texts that are longer
 MAX_FILES = 40
@@ -103,10 +91,9 @@ def circles(edges):
     found = {frozenset(other for other in reached[folder] if folder in reached.get(other, ()))
              for folder in after if folder in reached[folder]}
     for circle in sorted(found, key=sorted):
-        if not any(circle <= known for known in KNOWN_CIRCLES):
-            steps = [f"{name} includes {included}" for (a, b), (name, included) in sorted(edges.items())
-                     if a in circle and b in circle]
-            yield f"{', '.join(sorted(circle))}: they include each other: " + "; ".join(steps)
+        steps = [f"{name} includes {included}" for (a, b), (name, included) in sorted(edges.items())
+                 if a in circle and b in circle]
+        yield f"{', '.join(sorted(circle))}: they include each other: " + "; ".join(steps)
 
 
 def closing_brace(text, start):

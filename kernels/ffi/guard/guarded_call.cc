@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/kernels/ffi/buffer_copy.h"
+#include "shardcall/kernels/ffi/guard/buffer_copy.h"
 #include "shardcall/kernels/ffi/guard/fault.h"
 #include "shardcall/kernels/ffi/guard/sanitizer.h"
 

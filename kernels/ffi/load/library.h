@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall::inline internal {

@@ -13,6 +13,7 @@
 #include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
+#include "shardcall/kernels/ffi/xla/ffi_table.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

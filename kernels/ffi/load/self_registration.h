@@ -34,11 +34,6 @@ struct SelfRegistrations {
   bool empty() const { return handlers.empty() && fault.ok(); }
 };
 
-// Handler_Register of every table. Returns an error of the ABI for a struct that is too small, a
-// missing name, platform or `execute`, or a call while Library::Open loads no library; the last one
-// is reported nowhere else.
-abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
-
 // While it lives, this thread is loading the library of that path.
 class LibraryLoad {
  public:

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/kernels/ffi/load/ffi_api.h"
 #include "shardcall/kernels/ffi/untyped_handler.h"
-#include "shardcall/kernels/ffi/xla/ffi_api.h"
 #include "shardcall/kernels/ffi/xla/ffi_symbols.h"
 
 namespace shardcall::inline internal {

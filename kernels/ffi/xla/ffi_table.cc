@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/thread_pool.h"
 #include "shardcall/kernels/ffi/xla/ffi_context.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"

@@ -11,6 +11,12 @@ namespace shardcall::inline internal {
 // The table for a handler of version 0.`minor`, within the supported ones.
 const abi::Api* FfiTable(int minor);
 
+// Handler_Register of every table; it is in load/self_registration.cc, as it registers what the
+// start-up code of a library under load calls it with. Returns an error of the ABI for a struct
+// that is too small, a missing name, platform or `execute`, or a call while Library::Open loads no
+// library; the last one is reported nowhere else.
+abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
+
 }  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_TABLE_H_

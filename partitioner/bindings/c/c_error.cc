@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Version, errors and texts of the C interface.
 #include "shardcall/partitioner/bindings/c/c_internal.h"
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
 
 // Split into parts once, so that the C strings stay valid.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::pjrt {

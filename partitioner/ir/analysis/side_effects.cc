@@ -7,9 +7,8 @@
 namespace shardcall::inline internal {
 
 bool IsPure(Opcode opcode) {
-  return !HasTrait(opcode, kSideEffect | kCollectiveOp | kAsyncForm) && !RunsComputations(opcode) &&
-         opcode != Opcode::kCustomCall && opcode != Opcode::kParameter &&
-         opcode != Opcode::kOptBarrier && opcode != Opcode::kAfterAll;
+  return !HasTrait(opcode, kSideEffect | kCollectiveOp | kAsyncForm | kHoldsPlace) &&
+         !RunsComputations(opcode);
 }
 
 bool HasSideEffect(const Instruction& instr, EffectsAt at) {

@@ -89,8 +89,9 @@ int64_t KnownTripCount(const Module& m, InstrId loop) {
   return last <= *start ? 0 : (last - *start + *step - 1) / *step;
 }
 
-double TripCountOr(const Module& module, InstrId loop, double otherwise) {
-  const int64_t n = KnownTripCount(module, loop);
+double RunsOfComputations(const Module& module, InstrId instr, double otherwise) {
+  if (module.instr(instr).opcode != Opcode::kWhile) return 1;
+  const int64_t n = KnownTripCount(module, instr);
   return n < 0 ? otherwise : static_cast<double>(n);
 }
 

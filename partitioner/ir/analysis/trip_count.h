@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trip count of a while loop, where its computations show it.
+// The trip count of a while loop, where its computations show it, and how often computations run.
 #ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_
 
@@ -13,8 +13,9 @@ namespace shardcall::inline internal {
 // constant and compared with a constant), or -1. Looks through tuples; calls were inlined by
 // import.
 int64_t KnownTripCount(const Module& module, InstrId loop);
-// The known trip count, else `otherwise` (CostModel::trip_count).
-double TripCountOr(const Module& module, InstrId loop, double otherwise);
+// How often `instr` runs each of its computations: as often as a loop is known to, else `otherwise`
+// (CostModel::trip_count); all other ops once.
+double RunsOfComputations(const Module& module, InstrId instr, double otherwise);
 
 }  // namespace shardcall::inline internal
 

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
-#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 

@@ -200,8 +200,7 @@ StepSurvey::StepSurvey(ProgramComputation* comp)
     for (int32_t slot : step.results) producer_[slot] = static_cast<int>(s);
     const OpData* data = step.data.get();
     const auto* reduction = dynamic_cast<const MonoidReduceData*>(data);
-    ordered_[s] = step.opcode == Opcode::kCustomCall ||
-                  HasTrait(step.opcode, kCollectiveOp | kSideEffect | kAsyncForm) ||
+    ordered_[s] = HasTrait(step.opcode, kCollectiveOp | kSideEffect | kAsyncForm) ||
                   (HasTrait(step.opcode, kCallsComputation) && reduction == nullptr);
     if (step.results.size() != 1 || ordered_[s]) continue;
     elements_[s] = step.shapes[0].num_elements();

@@ -8,8 +8,8 @@
 
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
-#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
-#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_extreme.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
 namespace shardcall::inline internal {
 

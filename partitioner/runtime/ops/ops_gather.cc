@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "shardcall/partitioner/runtime/execute/step_run.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/index_map.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 

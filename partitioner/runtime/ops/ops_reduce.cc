@@ -8,9 +8,9 @@
 
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "shardcall/partitioner/runtime/execute/step_run.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
-#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"

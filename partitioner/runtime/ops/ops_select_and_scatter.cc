@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "shardcall/partitioner/runtime/execute/step_run.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/ops/select_and_scatter.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/strided.h"

@@ -11,8 +11,8 @@
 
 #include "shardcall/kernels/math/sort_keys.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/ops/sort_order.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/program.h"
 

@@ -9,7 +9,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 
 namespace shardcall::inline internal {
 

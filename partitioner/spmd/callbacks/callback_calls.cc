@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

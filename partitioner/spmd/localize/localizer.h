@@ -18,13 +18,12 @@
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/partitioner/spmd/localize/whole_copies.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 
 struct CallbackMemo;       // callback_memo.h
 class OneDeviceLocalizer;  // one_device.h
-
-using LocalIds = absl::InlinedVector<InstrId, 6>;
 
 // The input of a strategy: the op, its decision, and its operands' shards, resharded as the
 // decision asks.

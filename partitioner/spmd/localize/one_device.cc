@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

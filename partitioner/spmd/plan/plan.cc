@@ -71,12 +71,9 @@ void Planner::SetTripCounts(const std::vector<CompId>& order) {
     const double times = plan_.trip_count[it->value];
     for (InstrId id : module_.comp(*it).instructions) {
       const Instruction& instr = module_.instr(id);
-      double factor = 1;
-      if (instr.opcode == Opcode::kWhile) {
-        factor = TripCountOr(module_, id, options_.cost.trip_count);
-      }
+      const double runs = RunsOfComputations(module_, id, options_.cost.trip_count);
       for (CompId callee : CalledComputations(module_, instr)) {
-        plan_.trip_count[callee.value] += times * factor;
+        plan_.trip_count[callee.value] += times * runs;
       }
     }
   }

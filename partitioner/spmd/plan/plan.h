@@ -21,7 +21,7 @@
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
-struct Strategy;  // spmd/strategies/strategy.h
+struct Strategy;  // spmd/plan/strategy.h
 }  // namespace shardcall::inline internal
 
 namespace shardcall SHARDCALL_PUBLIC {

@@ -2,7 +2,7 @@
 // The dump of the plan: one line per instruction with its kind, shardings and bytes.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -20,13 +20,6 @@ bool OneExtent(const ShardingRule& rule, int factor) {
     if (key.second == factor && extent != rule.factors[factor].size) return false;
   }
   return true;
-}
-
-// Bytes of one device's shard under `s`, without padding.
-double LocalBytes(const Shape* shape, const Sharding* s) {
-  double shards = 1;
-  for (int i = 0; i < shape->rank(); ++i) shards *= s->num_shards(i);
-  return static_cast<double>(shape->byte_size()) / shards;
 }
 
 // The order in which tensors are projected onto the factors.
@@ -94,24 +87,6 @@ IndexSet RuleChooser::AllowedFactors(const Instruction& instr, const ShardingRul
   return allowed;
 }
 
-double RuleChooser::LocalSeconds(const RuleQuery& query, const Decision& d) const {
-  const Instruction& instr = module_.instr(query.id);
-  if (HasTrait(instr.opcode, kTakesFlops)) {
-    double flops = 2, shards = 1;
-    for (const Factor& f : d.rule->factors) flops *= static_cast<double>(f.size);
-    for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
-    return flops / shards / cost_.flop_rate;
-  }
-  double bytes = 0;
-  for (size_t k = 0; k < query.shapes.size(); ++k) {
-    if (d.operands[k] != nullptr) bytes += LocalBytes(query.shapes[k], d.operands[k]);
-  }
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    if (d.produced[k] != nullptr) bytes += LocalBytes(instr.shape->leaf(k), d.produced[k]);
-  }
-  return bytes / cost_.memory_rate;
-}
-
 bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
                            const FactorAssignment& assignment, double limit, Draft* out) {
   const Instruction& instr = module_.instr(query.id);
@@ -150,8 +125,9 @@ bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
   d.operands = out->operands;
   d.produced = out->produced;
   d.final = query.wanted;
-  d.bytes += StrategyBytes(module_, instr, d);
-  d.seconds = cost_.Seconds(d.bytes, collectives) + LocalSeconds(query, d);
+  d.bytes += StrategyBytes(strategy, module_, instr, d);
+  d.seconds =
+      cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, module_, instr, d);
   return d.seconds < limit;
 }
 

@@ -44,7 +44,6 @@ class RuleChooser {
   // seconds or more; `out` is then incomplete, and its bytes and seconds are lower bounds.
   bool Evaluate(const RuleQuery& query, const Strategy& strategy,
                 const FactorAssignment& assignment, double limit, Draft* out);
-  double LocalSeconds(const RuleQuery& query, const Decision& d) const;
 
   const Program& program_;
   const Module& module_;

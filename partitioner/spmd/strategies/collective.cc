@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives that are in the input program.
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -19,6 +20,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kCollectiveStrategy{"as written", nullptr, nullptr, Emit};
+constexpr Strategy kCollectiveStrategy{.name = "as written", .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -3,9 +3,10 @@
 // tile of the result may need, and selects between them.
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
@@ -60,6 +61,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kConcatenateStrategy{"fetch to concatenate", Accepts, Bytes, Emit};
+constexpr Strategy kConcatenateStrategy{
+    .name = "fetch to concatenate", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
 
 }  // namespace shardcall::inline internal

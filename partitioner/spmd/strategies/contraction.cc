@@ -2,11 +2,21 @@
 // Dot and convolution: padding of uneven contracting dimensions is set to zero.
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
+
+// All multiply and add the products of their shards. Only factors of the rule count, so not the
+// window of a convolution.
+double Seconds(const CostModel& cost, const Module&, const Instruction&, const Decision& d) {
+  double products = 1, shards = 1;
+  for (const Factor& f : d.rule->factors) products *= static_cast<double>(f.size);
+  for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
+  return cost.ProductSeconds(products / shards);
+}
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds operands = op.operands;
@@ -24,6 +34,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kDotStrategy{"masked product", nullptr, nullptr, Emit};
+constexpr Strategy kDotStrategy{.name = "masked product", .seconds = Seconds, .emit = Emit};
 
 }  // namespace shardcall::inline internal

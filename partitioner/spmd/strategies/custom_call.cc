@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -77,6 +78,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kCustomCallStrategy{"padded", nullptr, nullptr, Emit};
+constexpr Strategy kCustomCallStrategy{.name = "padded", .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic-slice. Sharded dimensions are those that the slice takes whole. Their index is clamped to
 // 0 on any shard, so only the sizes change.
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -14,6 +15,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kDynamicSliceStrategy{"window", nullptr, nullptr, Emit};
+constexpr Strategy kDynamicSliceStrategy{.name = "window", .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -3,8 +3,9 @@
 // elsewhere, so the result is partial.
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -61,6 +62,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kGatherStrategy{"gather from own rows", nullptr, nullptr, Emit};
+constexpr Strategy kGatherStrategy{.name = "gather from own rows", .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iota: along a sharded dimension values start at this device's tile.
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -19,6 +20,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kIotaStrategy{"offset", nullptr, nullptr, Emit};
+constexpr Strategy kIotaStrategy{.name = "offset", .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that run on shards unchanged.
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -9,6 +10,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, AssembleOper
 
 }  // namespace
 
-constexpr Strategy kLocalStrategy{"local", nullptr, nullptr, Emit};
+constexpr Strategy kLocalStrategy{.name = "local", .emit = Emit};
 
 }  // namespace shardcall::inline internal

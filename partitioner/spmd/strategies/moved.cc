@@ -5,7 +5,8 @@
 // it the whole operand.
 //
 // Example: sort along dim 0 of f32[64,32] that is sharded [{"x"}, {}] runs on [{}, {"x"}].
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -47,14 +48,18 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
 
 // On the shards that it moves to, the op runs as it would if its operands had come so.
 double Bytes(const Module& module, const Instruction& instr, const Decision& decision) {
-  const auto bytes = StrategyOf(instr.opcode).bytes;
-  return bytes == nullptr ? 0 : bytes(module, instr, decision);
+  return StrategyBytes(StrategyOf(instr.opcode), module, instr, decision);
+}
+double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
+               const Decision& decision) {
+  return StrategySeconds(StrategyOf(instr.opcode), cost, module, instr, decision);
 }
 
 LocalIds Emit(Localizer& l, const LocalOp& op) { return StrategyOf(op.instr.opcode).emit(l, op); }
 
 }  // namespace
 
-constexpr Strategy kMovedStrategy{"moved", nullptr, Bytes, Emit, Propose};
+constexpr Strategy kMovedStrategy{
+    .name = "moved", .bytes = Bytes, .seconds = Seconds, .propose = Propose, .emit = Emit};
 
 }  // namespace shardcall::inline internal

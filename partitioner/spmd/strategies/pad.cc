@@ -3,9 +3,10 @@
 // tile of the result, and sets the others to the pad value.
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
@@ -59,6 +60,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kPadStrategy{"fetch to pad", Accepts, Bytes, Emit};
+constexpr Strategy kPadStrategy{
+    .name = "fetch to pad", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
 
 }  // namespace shardcall::inline internal

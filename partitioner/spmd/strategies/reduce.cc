@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -63,6 +64,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReduceStrategy{"masked reduction", nullptr, nullptr, Emit};
+constexpr Strategy kReduceStrategy{.name = "masked reduction", .emit = Emit};
 
 }  // namespace shardcall::inline internal

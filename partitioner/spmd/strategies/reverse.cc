@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reverse along a sharded dimension: each device fetches the range that mirrors its tile, and
 // reverses it.
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
@@ -37,6 +38,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReverseStrategy{"fetch to reverse", Accepts, Bytes, Emit};
+constexpr Strategy kReverseStrategy{
+    .name = "fetch to reverse", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
 
 }  // namespace shardcall::inline internal

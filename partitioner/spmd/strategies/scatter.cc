@@ -5,8 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -80,6 +81,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kScatterStrategy{"scatter to own rows", nullptr, nullptr, Emit};
+constexpr Strategy kScatterStrategy{.name = "scatter to own rows", .emit = Emit};
 
 }  // namespace shardcall::inline internal

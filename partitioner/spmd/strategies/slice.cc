@@ -3,9 +3,10 @@
 // needs, and slices them locally.
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
 #include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
@@ -50,6 +51,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kSliceStrategy{"fetch to slice", Accepts, Bytes, Emit};
+constexpr Strategy kSliceStrategy{
+    .name = "fetch to slice", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
 
 }  // namespace shardcall::inline internal

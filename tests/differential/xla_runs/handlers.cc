@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host kernels of this project as handlers of XLA's typed FFI, for XLA to run:
-// the other side of kernels/ffi/typed_handler.cc. A frame does not name its target, so
+// the other side of kernels/ffi/xla/typed_handler.cc. A frame does not name its target, so
 // each target has a function of its own: slot k calls the k-th registered handler.
 //
 //   XlaRunsCount()      how many there are

@@ -56,6 +56,33 @@ TEST(Elementwise, EveryOpHasAKernel) {
   EXPECT_FALSE(HasKernel(Opcode::kTranspose));
 }
 
+// op(x * by, y * by_second), at one element each.
+double OfScaled(Opcode op, double by, double by_second) {
+  const std::vector<double> r =
+      Eval(absl::StrCat("a = f32[1] constant({", 3 * by, "})\nb = f32[1] constant({", 8 * by_second,
+                        "})\nROOT r = f32[1] ", OpcodeText(op), "(a, b)"));
+  return r.size() == 1 ? r[0] : 0;
+}
+
+TEST(Elementwise, OpsAreLinearAsTheirTraitsSay) {
+  for (int k = 0; k < kNumOpcodes; ++k) {
+    const auto op = static_cast<Opcode>(k);
+    if (!HasTrait(op, kElementwise)) continue;
+    const bool adds = HasTrait(op, kAddsOperands), multiplies = HasTrait(op, kBilinear);
+    const bool divides = HasTrait(op, kMakesFractions);
+    if (!adds && !multiplies && !divides) continue;
+    EXPECT_EQ(adds + multiplies + divides, 1) << OpcodeText(op);
+    const double once = OfScaled(op, 1, 1), twice = 2 * once;
+    EXPECT_NE(once, 0) << OpcodeText(op);
+    EXPECT_EQ(OfScaled(op, 2, 2) == twice, adds) << OpcodeText(op);
+    EXPECT_EQ(OfScaled(op, 2, 1) == twice, !adds) << OpcodeText(op);
+    EXPECT_EQ(OfScaled(op, 1, 2) == twice, multiplies) << OpcodeText(op);
+    EXPECT_EQ(once != std::floor(once), divides) << OpcodeText(op);
+  }
+  EXPECT_TRUE(HasTrait(Opcode::kAdd, kAddsOperands) && HasTrait(Opcode::kMultiply, kBilinear) &&
+              HasTrait(Opcode::kDivide, kMakesFractions));
+}
+
 TEST(Elementwise, IntegersWrap) {
   EXPECT_THAT(Eval("a = s8[2] constant({127, -128})\nb = s8[2] constant({1, -1})\n"
                    "ROOT r = s8[2] add(a, b)"),

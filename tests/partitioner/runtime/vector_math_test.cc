@@ -11,7 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
-#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
 namespace shardcall {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
-#include "shardcall/kernels/ffi/guard/timed_call.h"
+#include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "tests/support/verify_text.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/execute/buffer_pool.h"
+#include "shardcall/partitioner/runtime/buffer_pool.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

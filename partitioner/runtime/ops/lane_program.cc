@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/lanes/lane_program.h"
+#include "shardcall/partitioner/runtime/ops/lane_program.h"
 
 #include <cstring>
 #include <string>

@@ -2,8 +2,8 @@
 // The scalar computation of a reduce, sort, scatter, map etc., compiled to a list of lane kernels
 // over registers, so that it runs on one lane (a comparator) or on a row of them (an
 // accumulation).
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_LANE_PROGRAM_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_OPS_LANE_PROGRAM_H_
 
 #include <cstdint>
 #include <optional>
@@ -63,4 +63,4 @@ class LaneRunner {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_PROGRAM_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_LANE_PROGRAM_H_

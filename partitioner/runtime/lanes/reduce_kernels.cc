@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
 #include <algorithm>
 #include <complex>
@@ -8,8 +8,8 @@
 
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
-#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/narrow_float.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/ops/reduce_extreme.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_extreme.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/execute/out_of_memory.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/human_bytes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/kernels/ffi/xla/ffi_api.h"
+#include "shardcall/kernels/ffi/load/ffi_api.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports lack of memory as a diagnostic with the bytes that were requested. Tensors throw
 // std::bad_alloc; functions that start such work return a Status.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_OUT_OF_MEMORY_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_OUT_OF_MEMORY_H_
 
 #include <cstdint>
 #include <new>
@@ -41,4 +41,4 @@ auto WithinMemory(absl::string_view where, Body body) -> decltype(body()) {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OUT_OF_MEMORY_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_OUT_OF_MEMORY_H_

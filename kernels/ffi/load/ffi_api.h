@@ -5,8 +5,8 @@
 // them itself, or links one that does, uses those, and its registrations do not arrive here.
 //
 // These functions are not declared here, since XLA's headers declare them with other types.
-#ifndef SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_
-#define SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_
+#ifndef SHARDCALL_KERNELS_FFI_LOAD_FFI_API_H_
+#define SHARDCALL_KERNELS_FFI_LOAD_FFI_API_H_
 
 #include "shardcall/kernels/ffi/abi_table.h"
 
@@ -25,4 +25,4 @@ const void* FfiApiFor(const char* symbol, const void* caller);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_API_H_
+#endif  // SHARDCALL_KERNELS_FFI_LOAD_FFI_API_H_

@@ -2,8 +2,8 @@
 // Reductions by the usual monoids. The order of a sum depends only on the reduced extent, not on
 // the position of the dimension: element r is added to partial sum r % kReduceParts, and the
 // partial sums are added in a tree. Floats are summed and multiplied in f64 and rounded once.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_KERNELS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_KERNELS_H_
 
 #include <cstdint>
 
@@ -36,4 +36,4 @@ double FinishSum(double start, const double* parts, int64_t columns, int64_t c);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_KERNELS_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_KERNELS_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions of floats by maximum and minimum.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_EXTREME_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_EXTREME_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_EXTREME_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_EXTREME_H_
 
-#include "shardcall/partitioner/runtime/ops/reduce_kernels.h"
+#include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
 namespace shardcall::inline internal {
 
@@ -24,4 +24,4 @@ WindowTapsFn FindWindowTaps(PartialOp op);
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_REDUCE_EXTREME_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_EXTREME_H_

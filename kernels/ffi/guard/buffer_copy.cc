@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No containers of Abseil here, as in guarded_call.cc.
-#include "shardcall/kernels/ffi/buffer_copy.h"
+#include "shardcall/kernels/ffi/guard/buffer_copy.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 // merged, and the unused part of a larger block stays free. Idle memory never raises the process
 // above 5/4 of the peak of live blocks, and is at most the larger of the live bytes and
 // kMostIdleBytes. Small blocks are allocated by the C library.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -49,4 +49,4 @@ class BufferPool {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_BUFFER_POOL_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_

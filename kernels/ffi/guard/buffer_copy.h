@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of a call's buffers with guards around them: see guarded_call.h.
-#ifndef SHARDCALL_KERNELS_FFI_BUFFER_COPY_H_
-#define SHARDCALL_KERNELS_FFI_BUFFER_COPY_H_
+#ifndef SHARDCALL_KERNELS_FFI_GUARD_BUFFER_COPY_H_
+#define SHARDCALL_KERNELS_FFI_GUARD_BUFFER_COPY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -76,4 +76,4 @@ class FencedCall {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_KERNELS_FFI_BUFFER_COPY_H_
+#endif  // SHARDCALL_KERNELS_FFI_GUARD_BUFFER_COPY_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of external code outside of a run: a library's start-up code, a plugin's entry, the
 // metadata query of a handler. Any of them may never return.
-#ifndef SHARDCALL_KERNELS_FFI_GUARD_TIMED_CALL_H_
-#define SHARDCALL_KERNELS_FFI_GUARD_TIMED_CALL_H_
+#ifndef SHARDCALL_KERNELS_FFI_TIMED_CALL_H_
+#define SHARDCALL_KERNELS_FFI_TIMED_CALL_H_
 
 #include <functional>
 #include <string>
@@ -33,4 +33,4 @@ int CallsLeftBehind();
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_KERNELS_FFI_GUARD_TIMED_CALL_H_
+#endif  // SHARDCALL_KERNELS_FFI_TIMED_CALL_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/strategy.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -24,6 +24,29 @@ int DimOf(const ShardingRule& rule, int f) {
   return -1;
 }
 
+// Bytes of one device's shard under `s`, without padding.
+double UnpaddedBytes(const Shape* shape, const Sharding* s) {
+  double shards = 1;
+  for (int i = 0; i < shape->rank(); ++i) shards *= s->num_shards(i);
+  return static_cast<double>(shape->byte_size()) / shards;
+}
+
+// Bytes of the shards of all operands and results.
+double TouchedShardBytes(const Module& module, const Instruction& instr, const Decision& d) {
+  double bytes = 0;
+  int flat = 0;
+  for (InstrId o : module.operands(instr)) {
+    const Shape* shape = module.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
+      if (d.operands[flat] != nullptr) bytes += UnpaddedBytes(shape->leaf(k), d.operands[flat]);
+    }
+  }
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    if (d.produced[k] != nullptr) bytes += UnpaddedBytes(instr.shape->leaf(k), d.produced[k]);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 const Strategy& StrategyOf(Opcode opcode) { return *kStrategies[static_cast<int>(opcode)]; }
@@ -42,9 +65,15 @@ bool AcceptsCrossing(const Module& module, const Instruction& instr, const Shard
   return accepts(module, instr, d);
 }
 
-double StrategyBytes(const Module& module, const Instruction& instr, const Decision& decision) {
-  const auto bytes = decision.strategy->bytes;
-  return bytes == nullptr ? 0 : bytes(module, instr, decision);
+double StrategyBytes(const Strategy& strategy, const Module& module, const Instruction& instr,
+                     const Decision& decision) {
+  return strategy.bytes == nullptr ? 0 : strategy.bytes(module, instr, decision);
+}
+
+double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Module& module,
+                       const Instruction& instr, const Decision& decision) {
+  if (strategy.seconds != nullptr) return strategy.seconds(cost, module, instr, decision);
+  return cost.MemorySeconds(TouchedShardBytes(module, instr, decision));
 }
 
 }  // namespace shardcall::inline internal
