@@ -5,6 +5,7 @@
 #include "shardcall/partitioner/ir/proto/reader.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
+#include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/definitions.h"
 
 namespace shardcall::inline internal::hlo_proto {
