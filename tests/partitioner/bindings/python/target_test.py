@@ -124,6 +124,15 @@ class TargetTest(unittest.TestCase):
             np.testing.assert_array_equal(made, np.broadcast_to(2 * self.w, self.x.shape))
             sj.expect(sj.jit(f), x, w, contract='bytes=0')
 
+    def test_shapes_may_give_arrays(self):
+        like = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD,
+                         shapes=lambda x, w, times: jnp.zeros(x.shape, x.dtype))
+        self.assertIsInstance(like.results(self.x, self.w, times=TWO), jax.ShapeDtypeStruct)
+        mesh = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Explicit,) * 2)
+        with jax.set_mesh(mesh):
+            x, w = jax.device_put(self.x, P('a')), jax.device_put(self.w, P())
+            self.assertEqual(like(x, w, times=TWO).sharding.spec, P('a', None))
+
     def test_in_shard_map_results_vary_as_operands_do(self):
         def h(x, w):
             return jax.shard_map(weighed, mesh=MESH, in_specs=(P('a'), P()), out_specs=P('a'))(x, w)

@@ -31,9 +31,12 @@ def like(x):
 
 
 def typed(name, attributes, results, operands):
-    """`results`, a list of jax.ShapeDtypeStruct, as a call of the target gives them for these
-    operands: sharded as its rule says of explicit axes, and varying over the manual axes that an
-    operand varies over. A result that has a sharding keeps it."""
+    """`results`, a list of what has a shape and a dtype, as a call of the target gives them for
+    these operands: sharded as its rule says of explicit axes, and varying over the manual axes that
+    an operand varies over. A jax.ShapeDtypeStruct that has a sharding keeps it."""
+    results = [jax.ShapeDtypeStruct(r.shape, r.dtype)
+               if hasattr(r, 'shape') and not isinstance(r, jax.ShapeDtypeStruct) else r
+               for r in results]
     avals = [jax.typeof(x) for x in operands]
     mesh = next((m for m in map(_mesh, avals) if m is not None), None)
     if mesh is None:
