@@ -19,9 +19,7 @@ bool IsReservedName(absl::string_view name) {
          type != ElementType::kBuffer;
 }
 
-bool Definitions::Find(CompId comp, absl::string_view name, const char* at, InstrId* out) {
-  *out = names_.Find(comp, name);
-  if (out->valid()) return true;
+bool Definitions::FailUnknown(CompId comp, absl::string_view name, const char* at) {
   std::vector<absl::string_view> names;
   const auto& instructions = module_.comp(comp).instructions;
   if (instructions.size() < 100000) {

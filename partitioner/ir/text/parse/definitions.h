@@ -27,10 +27,15 @@ class Definitions {
   void AddComputation(absl::string_view name, CompId id) { computations_.emplace(name, id); }
 
   // What `name` stands for, which is at `at` in the text. E008 if it is not defined.
-  bool Find(CompId comp, absl::string_view name, const char* at, InstrId* out);
+  bool Find(CompId comp, absl::string_view name, const char* at, InstrId* out) {
+    *out = names_.Find(comp, name);
+    return out->valid() || FailUnknown(comp, name, at);
+  }
   bool FindComputation(absl::string_view name, const char* at, CompId* out);
 
  private:
+  bool FailUnknown(CompId comp, absl::string_view name, const char* at);
+
   Lexer& lex_;
   const Module& module_;
   NameTable names_;

@@ -8,15 +8,16 @@ namespace shardcall::inline internal::hlo_text {
 
 bool InstructionMaker::Make(CompId comp, Scratch* s, InstrId* out) {
   const Opcode opcode = s->opcode;
-  const int arity = GetOpcodeInfo(opcode).arity;
+  const OpcodeInfo& info = GetOpcodeInfo(opcode);
+  const int arity = info.arity;
   if (arity >= 0 && s->operands.size() != static_cast<size_t>(arity)) {
     return lex_.Fail(s->opcode_at, "E012",
                      absl::StrCat("Wrong number of operands of ", OpcodeText(opcode)),
                      absl::StrCat(arity), absl::StrCat(s->operands.size()));
   }
   s->proto.opcode = opcode;
-  const bool async = GetOpcodeInfo(opcode).attrs == AttrKind::kAsync;
-  if (async ? !BuildAsync(s, &s->proto.attrs) : !records_.Build(s, opcode, &s->proto.attrs)) {
+  if (info.attrs == AttrKind::kAsync ? !BuildAsync(s, &s->proto.attrs)
+                                     : !records_.Build(s, opcode, &s->proto.attrs)) {
     return false;
   }
   if (s->proto.shape == nullptr && !InferShape(s)) return false;
