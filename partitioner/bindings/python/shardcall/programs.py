@@ -14,7 +14,7 @@ from shardcall import lowered as _lowered
 from shardcall import options as _options
 from shardcall.errors import Error
 from shardcall.report import Report
-from shardcall.registry import key_of, made, tell_unused, unused
+from shardcall.registry import key_of, key_over, made, tell_unused, unused
 from shardcall.types import Path, Paths, ProgramLike, Rules
 
 
@@ -65,8 +65,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
     key, converter = key_of(rules, plugins), os.fspath(converter)
     settings = _lowered.settings_of(program)
     if settings is not None:  # those of its function, where no others are given
-        (entries, files, stamps), (given, given_files, given_stamps) = settings.targets, key
-        key = (given or entries, *((given_files, given_stamps) if given_files else (files, stamps)))
+        key = key_over(settings.targets, rules if key[0] else None, plugins if key[1] else None)
         limit = limit or settings.max_reshard_bytes
         allowed = allowed or settings.allow_replicate
     targets = made(key)  # before the program is read, for errors in rules

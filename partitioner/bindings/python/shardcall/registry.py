@@ -121,6 +121,16 @@ def key_of(rules, plugins):
     return _entries(rules), plugins, tuple(_stamp(p) for p in plugins)
 
 
+def key_over(base, rules=None, plugins=None):
+    """The key `base`, with other rules or plugins in the place of its own; None: its own."""
+    entries, files, stamps = base
+    if rules is not None:
+        entries = _entries(rules)
+    if plugins is not None:
+        _, files, stamps = key_of(None, plugins)
+    return entries, files, stamps
+
+
 def targets_of(rules, plugins):
     return made(key_of(rules, plugins))
 

@@ -22,6 +22,11 @@ def targets():
     return registry.targets_of(None, ()) if settings is None else registry.made(settings.targets)
 
 
+def plain(x):
+    """Shape and dtype alone, of what has them; anything else as it is."""
+    return jax.ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, 'shape') else x
+
+
 def like(x):
     """The type of an array, whole."""
     aval = jax.typeof(x)
@@ -34,9 +39,7 @@ def typed(name, attributes, results, operands):
     """`results`, a list of what has a shape and a dtype, as a call of the target gives them for
     these operands: sharded as its rule says of explicit axes, and varying over the manual axes that
     an operand varies over. A jax.ShapeDtypeStruct that has a sharding keeps it."""
-    results = [jax.ShapeDtypeStruct(r.shape, r.dtype)
-               if hasattr(r, 'shape') and not isinstance(r, jax.ShapeDtypeStruct) else r
-               for r in results]
+    results = [r if isinstance(r, jax.ShapeDtypeStruct) else plain(r) for r in results]
     avals = [jax.typeof(x) for x in operands]
     mesh = next((m for m in map(_mesh, avals) if m is not None), None)
     if mesh is None:

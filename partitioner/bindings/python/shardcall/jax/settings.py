@@ -32,28 +32,29 @@ def _one_of(settings):
     return _known.setdefault(fields, settings)
 
 
-def make(*, rules=None, plugins=(), allow_replicate=(), max_reshard_bytes=0, strict=False,
-         report=''):
-    settings = _one_of(Settings(
-        registry.key_of(rules, plugins), options.names('allow_replicate', allow_replicate),
-        options.count('max_reshard_bytes', max_reshard_bytes), bool(strict), os.fspath(report)))
+def _checked(*, allow_replicate=(), max_reshard_bytes=0, strict=False, report=''):
+    return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
+                max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
+                strict=bool(strict), report=os.fspath(report))
+
+
+def _with_targets(settings):
     registry.made(settings.targets)  # rules that do not parse fail where they are written
-    return settings
+    return _one_of(settings)
+
+
+def make(*, rules=None, plugins=(), **others):
+    return _with_targets(Settings(registry.key_of(rules, plugins), **_checked(**others)))
 
 
 def changed(base, given):
     """`base` with what `given` has of `make`'s arguments, and is not None, in place of its own."""
-    given = {name: value for name, value in given.items() if value is not None}
-    made = make(**given)
-    fields = {name: getattr(made, name) for name in given if name not in ('rules', 'plugins')}
-    rules, plugins, stamps = base.targets
-    if 'rules' in given:
-        rules = made.targets[0]
-    if 'plugins' in given:
-        plugins, stamps = made.targets[1:]
-    out = _one_of(dataclasses.replace(base, targets=(rules, plugins, stamps), **fields))
-    registry.made(out.targets)
-    return out
+    others = {name: value for name, value in given.items() if value is not None}
+    targets = registry.key_over(base.targets, others.pop('rules', None),
+                                others.pop('plugins', None))
+    fields = _checked(**others)
+    return _with_targets(dataclasses.replace(
+        base, targets=targets, **{name: fields[name] for name in others}))
 
 
 class _Scopes(threading.local):

@@ -38,10 +38,6 @@ def _kernels(handler):
             for platform, kernel in handler.items()}
 
 
-def _spec(array):
-    return jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
-
-
 def _listed(results):
     return list(results) if isinstance(results, (tuple, list)) else [results]
 
@@ -108,7 +104,7 @@ class Target:
 
     def _untyped(self, operands, attributes):
         """The results' shapes and dtypes."""
-        specs = [_spec(x) for x in operands]
+        specs = [call_types.plain(x) for x in operands]
         if self._shapes is not None:
             return self._shapes(*specs, **attributes)
         found = call_types.targets().result_types(
@@ -294,7 +290,7 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
     program = None
     if example:
         # On one device and without a mesh: the check makes its own programs of the calls.
-        program = jax.jit(functools.partial(function, **attributes)).lower(*map(_whole, example))
+        program = jax.jit(functools.partial(function, **attributes)).lower(*map(call_types.plain, example))
     return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
 
 
@@ -323,7 +319,3 @@ def _with_gradient(found, function, example, seed, attributes):
         return programs.RuleCheck('incorrect', '', found.untested,
                                   {**found.details, 'verdict': 'incorrect', 'vjp': message})
     return found
-
-
-def _whole(x):
-    return x if not hasattr(x, 'shape') else jax.ShapeDtypeStruct(x.shape, x.dtype)
