@@ -3,9 +3,11 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -56,7 +58,13 @@ void OnTerminate(int signal_number) {
   if (waiting.load(std::memory_order_relaxed) > 0) {
     was_terminated.store(true, std::memory_order_relaxed);
   } else {
-    if (rank_of_process.load() >= 0) SayWhatThisRankDoes();
+    if (rank_of_process.load() >= 0) {
+      SayWhatThisRankDoes();
+      // Open MPI waits a second between SIGTERM and SIGKILL, but the end of a rank cuts its wait
+      // short: the first rank to end would silence those that have not run since.
+      timespec rest = {.tv_sec = 0, .tv_nsec = kStayTime / std::chrono::nanoseconds(1)};
+      while (nanosleep(&rest, &rest) != 0 && errno == EINTR) continue;
+    }
     raise(signal_number);
   }
 }
