@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/text/parse/common_attribute_parser.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace shardcall::inline internal::hlo_text {
@@ -90,6 +91,14 @@ bool CommonAttributeParser::ParseFrontend(const FrontendAttributes** out) {
 
 // Fields separated by blanks; a comma before a field is allowed.
 bool CommonAttributeParser::ParseMetadata(const Metadata** out) {
+  lex_.Skip();
+  const char* const start = lex_.at();
+  if (!last_metadata_text_.empty() &&
+      absl::StartsWith(absl::string_view(start, lex_.end() - start), last_metadata_text_)) {
+    lex_.set_at(start + last_metadata_text_.size());
+    *out = last_metadata_;
+    return true;
+  }
   Metadata m;
   std::vector<int64_t> profile;
   if (!lex_.Expect('{')) return false;
@@ -149,7 +158,8 @@ bool CommonAttributeParser::ParseMetadata(const Metadata** out) {
       m.stack_frame_id > static_cast<int64_t>(module_.header.stack.frames.size())) {
     m.stack_frame_id = 0;
   }
-  *out = InternMetadata(context_, m);
+  *out = last_metadata_ = InternMetadata(context_, m);
+  last_metadata_text_ = absl::string_view(start, lex_.at() - start);
   return true;
 }
 

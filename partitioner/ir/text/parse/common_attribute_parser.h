@@ -23,6 +23,9 @@ class CommonAttributeParser : TextReader {
   const Module& module_;
   absl::flat_hash_map<absl::string_view, const HloSharding*> sharding_memo_;
   absl::flat_hash_map<absl::string_view, const FrontendAttributes*> frontend_memo_;
+  // Instructions that follow each other often have the same metadata.
+  absl::string_view last_metadata_text_;  // from `{` to `}`
+  const Metadata* last_metadata_ = nullptr;
 };
 
 }  // namespace shardcall::inline internal::hlo_text
