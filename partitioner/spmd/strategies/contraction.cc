@@ -2,6 +2,7 @@
 // Dot and convolution: padding of uneven contracting dimensions is set to zero.
 #include <vector>
 
+#include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
@@ -9,13 +10,12 @@
 namespace shardcall::inline internal {
 namespace {
 
-// All multiply and add the products of their shards. Only factors of the rule count, so not the
-// window of a convolution.
-double Seconds(const CostModel& cost, const Module&, const Instruction&, const Decision& d) {
-  double products = 1, shards = 1;
-  for (const Factor& f : d.rule->factors) products *= static_cast<double>(f.size);
+// Each device multiplies and adds the products of its shards.
+double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
+               const Decision& d) {
+  double shards = 1;
   for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
-  return cost.ProductSeconds(products / shards);
+  return cost.ProductSeconds(ProductsOf(module, instr) / shards);
 }
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {

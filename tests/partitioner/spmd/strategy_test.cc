@@ -44,6 +44,19 @@ TEST(Strategy, ADotTakesTheProductsOfItsShards) {
   EXPECT_NEAR(d->seconds, 8 / 4 * 32 * 16, 1e-6);
 }
 
+// As in the costs of a program of one device, whatever factors its rule has for the window.
+TEST(Strategy, AConvolutionTakesTheProductsOfItsWindow) {
+  const auto p = Done(R"(
+  x = f32[8,9,5] parameter(0), sharding={devices=[4,1,1]<=[4]}
+  k = f32[3,5,7] parameter(1)
+  ROOT c = f32[8,4,7] convolution(x, k), window={size=3 stride=2}, dim_labels=b0f_0io->b0f, sharding={devices=[4,1,1]<=[4]}
+)",
+                      4, Units());
+  const Decision* d = DecisionOf(*p, "c");
+  ASSERT_TRUE(d != nullptr && d->strategy == &StrategyOf(Opcode::kConvolution));
+  EXPECT_NEAR(d->seconds, 8 / 4 * 4 * 7 * 3 * 5, 1e-6);
+}
+
 TEST(Strategy, OtherOpsReadAndWriteTheirShards) {
   const auto p = Done(R"(
   x = f32[8,16] parameter(0), sharding={devices=[4,1]<=[4]}
