@@ -30,9 +30,11 @@ std::string TextOf(const nb::handle& bytes) {
   return std::string(ViewOf(nb::cast<nb::bytes>(bytes)));
 }
 
-// The text of a Python exception. That of a shardcall.Error begins with its code.
+// The text of a Python exception, which shardcall.errors keeps as a cause. That of a
+// shardcall.Error begins with its code.
 std::string Raised(const nb::python_error& e) {
   try {
+    nb::module_::import_("shardcall.errors").attr("note")(e.value());
     const std::string text = nb::cast<std::string>(nb::str(e.value()));
     if (!DiagnosticCode(text).empty()) return text;
   } catch (...) {  // its __str__ fails

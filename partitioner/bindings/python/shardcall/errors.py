@@ -45,6 +45,23 @@ def _in_python(option):
     return 'plugins' if name == 'plugin' else name
 
 
+_raised = None  # by the callback that was asked last; the compiled part keeps its text alone
+
+
+def note(raised):
+    """Called by the compiled part with what a callback raised."""
+    global _raised
+    _raised = raised
+
+
 def make(status, message):
     """Called by the compiled part, whose messages name the command's options."""
-    return Error(_OPTIONS.sub(_in_python, message), status)
+    global _raised
+    error = Error(_OPTIONS.sub(_in_python, message), status)
+    # A callback's error may have been dropped, if others still answered.
+    if _raised is not None and error.code in ('E120', 'E121'):
+        cause = _raised.__cause__ or _raised
+        if str(cause) in message:
+            error.__cause__ = cause
+    _raised = None
+    return error

@@ -8,6 +8,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import traceback
 import unittest
 
 HIDDEN = '--hidden' in sys.argv
@@ -155,6 +156,12 @@ class PartitionerTest(unittest.TestCase):
         with self.assertRaises(shardcall.Error) as raised:
             shardcall.partition(program('raises'))
         self.assertIn('KeyError', str(raised.exception))
+        self.assertIsInstance(raised.exception.__cause__, KeyError)
+        self.assertIn('raises', ''.join(traceback.format_exception(raised.exception.__cause__)))
+        # An error that has nothing to do with it does not have it.
+        with self.assertRaises(shardcall.Error) as other:
+            shardcall.partition(program('raises').replace('ENTRY', 'ENTR'))
+        self.assertIsNone(other.exception.__cause__)
         # Backwards nothing follows, and the other functions still answer.
         Triple().register('raises', propagate=raises)
         np.testing.assert_array_equal(shardcall.run(program('raises'), [X])[0], 6 * X)
@@ -346,6 +353,7 @@ ENTRY main {{
             self.inspected(lambda s: 1 // 0)
         self.assertEqual(raised.exception.code, 'E121')
         self.assertIn('ZeroDivisionError', str(raised.exception))
+        self.assertIsInstance(raised.exception.__cause__, ZeroDivisionError)
         with self.assertRaises(shardcall.Error):
             xla_client.encode_inspect_sharding_callback(3)
 
