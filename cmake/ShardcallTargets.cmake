@@ -57,7 +57,7 @@ function(shardcall_library room)
     add_library(shardcall_${room} ${ARG_SOURCES})
     set(scope PUBLIC)
     target_compile_options(shardcall_${room} PRIVATE -Wall -Wextra -Wno-sign-compare
-                         -Wno-maybe-uninitialized)
+                         -Wno-maybe-uninitialized -Wno-missing-field-initializers)
     # libshardcall.so exports only what public headers declare. If each room is a shared library,
     # they need each other's internals.
     if(NOT BUILD_SHARED_LIBS)
@@ -97,7 +97,7 @@ function(shardcall_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-sign-compare
-                         -Wno-maybe-uninitialized)
+                         -Wno-maybe-uninitialized -Wno-missing-field-initializers)
   # Tests run for milliseconds, and optimizing them would take a third of the build.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

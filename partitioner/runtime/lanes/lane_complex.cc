@@ -95,12 +95,28 @@ SHARDCALL_BINARY(MulLanes, std::complex<R>,
                    x.real() * y.imag() + x.imag() * y.real()))
 SHARDCALL_BINARY(DivLanes, Wide<R>, x / y)
 // By the real part, the first of equal ones; HLO defines no other order of complex numbers.
-SHARDCALL_BINARY(MaxLanes, std::complex<R>, x.real() >= y.real() ? x : y)
-SHARDCALL_BINARY(MinLanes, std::complex<R>, x.real() <= y.real() ? x : y)
+template <typename R>
+std::complex<R> Max(const std::complex<R>& x, const std::complex<R>& y) {
+  return x.real() >= y.real() ? x : y;
+}
+template <typename R>
+std::complex<R> Min(const std::complex<R>& x, const std::complex<R>& y) {
+  return x.real() <= y.real() ? x : y;
+}
+SHARDCALL_BINARY(MaxLanes, std::complex<R>, Max(x, y))
+SHARDCALL_BINARY(MinLanes, std::complex<R>, Min(x, y))
 SHARDCALL_BINARY(PowLanes, std::complex<R>, ComplexPower(x, y))
 SHARDCALL_BINARY(Atan2Lanes, std::complex<R>, ComplexAtan2(x, y))
 #undef SHARDCALL_BINARY
 
+template <typename R>
+void ClampLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
+  const auto* low = static_cast<const std::complex<R>*>(in[0]);
+  const auto* a = static_cast<const std::complex<R>*>(in[1]);
+  const auto* high = static_cast<const std::complex<R>*>(in[2]);
+  auto* o = static_cast<std::complex<R>*>(out);
+  for (int64_t i = 0; i < n; ++i) o[i] = Min(Max(low[i], a[i]), high[i]);
+}
 template <typename R>
 void AbsLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   const auto* a = static_cast<const std::complex<R>*>(in[0]);
@@ -172,6 +188,7 @@ constexpr Row kRows[] = {
     {Opcode::kMaximum, MaxLanes<R>},
     {Opcode::kMinimum, MinLanes<R>},
     {Opcode::kPower, PowLanes<R>},
+    {Opcode::kClamp, ClampLanes<R>},
 };
 
 template <typename R>
