@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The custom-call targets that the compiler itself implements: annotations of shardings,
-// boundaries of manual regions, and hints. They have no handler.
+// The custom-call targets whose meaning the compiler itself knows: annotations of shardings,
+// boundaries of manual regions, and hints, which have no handler, and callbacks of JAX.
 #ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 #define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 
@@ -25,6 +25,7 @@ inline constexpr uint32_t kEntersManual = 4;    // whole arrays in, shards out
 inline constexpr uint32_t kLeavesManual = 8;    // shards in, whole arrays out
 inline constexpr uint32_t kOfShardy = 16;       // its attributes have Shardy's form
 inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
+inline constexpr uint32_t kOnShards = 64;       // each device calls it with what it holds
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);

@@ -62,6 +62,7 @@ PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
           Push(node, leaves);
           break;
         }
+        case OpClass::kOnShards:
         case OpClass::kMissing: break;
       }
     }

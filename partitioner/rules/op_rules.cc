@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/intern_table.h"
@@ -74,7 +75,7 @@ int64_t CommonDevice(absl::Span<const ShardingConstraint* const> constraints) {
 
 int64_t MaximalDevice(const Program& program, InstrId i) {
   const Instruction& instr = program.module.instr(i);
-  if (!RunsOnAnyDevice(instr.opcode)) return -1;
+  if (!RunsOnAnyDevice(instr.opcode) || RunsOnShards(instr)) return -1;
   if (const auto it = program.outfeeds.find(i); it != program.outfeeds.end()) {
     const int64_t device = CommonDevice(it->second);
     if (device >= 0 || !it->second.empty()) return device;
@@ -235,8 +236,8 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
       entry->target->callbacks.partition == nullptr) {
     entry->has_rule = false;
   }
-  if (source == CustomCallSource::kMissing) {
-    entry->op_class = OpClass::kMissing;
+  if (source == CustomCallSource::kMissing || source == CustomCallSource::kOnShards) {
+    entry->op_class = source == CustomCallSource::kMissing ? OpClass::kMissing : OpClass::kOnShards;
     return;
   }
   if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {

@@ -38,6 +38,7 @@ enum class OpClass : uint8_t {
   kAnnotation,  // Program::annotation says which
   kCallbacks,   // a custom call with three callbacks
   kManualOnly,  // partition-id and collectives: copied, legal in manual regions
+  kOnShards,    // a call that each device makes with its shards as they are (RunsOnShards)
   kMissing,     // custom call without a rule: E101 if anything sharded meets it
 };
 

@@ -77,13 +77,14 @@ ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t>
 #undef SHARDCALL_OP
 
 // Where the rule of a custom call comes from, in order of precedence: the call's own sharding
-// rule, the registry, `num_batch_dims`, targets that only move data.
+// rule, the registry, `num_batch_dims`, targets that only move data, calls that run on any shards.
 enum class CustomCallSource : uint8_t {
   kMissing,
   kOwnRule,
   kRegistry,
   kBatchDims,
   kHarmless,
+  kOnShards,
   kNothingToShard,
 };
 // The source of the rule; sets `*target` to the registry's entry, even if it leaves the rule to

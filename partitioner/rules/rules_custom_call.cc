@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
@@ -69,6 +70,7 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
   }
   if (!Attribute(args.instr, kBatchKey).empty()) return CustomCallSource::kBatchDims;
   if (IsHarmless(args, a.target)) return CustomCallSource::kHarmless;
+  if (RunsOnShards(args.instr)) return CustomCallSource::kOnShards;
   bool dims = false;
   for (int t = 0; t < args.num_tensors(); ++t) dims = dims || args.rank(t) > 0;
   if (maximal || !dims) return CustomCallSource::kNothingToShard;
@@ -110,6 +112,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
       }
       return b.Build();
     }
+    case CustomCallSource::kOnShards:
     case CustomCallSource::kNothingToShard:
     case CustomCallSource::kMissing: break;
   }

@@ -19,6 +19,17 @@ bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   return !HasTrait(KnownTargetOf(instr), silent);
 }
 
+bool ResultsInArray(const Instruction& instr) {
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+    if (instr.shape->leaf(k)->IsArray()) return true;
+  }
+  return false;
+}
+
+bool RunsOnShards(const Instruction& instr) {
+  return HasTrait(KnownTargetOf(instr), kOnShards) && !ResultsInArray(instr);
+}
+
 Effects::Effects(const Module& module, EffectsAt at)
     : m_(module), at_(at), comps_(module.num_computations()) {
   for (CompId c : ComputationPostOrder(module)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether an instruction must stay although nothing uses its result.
+// Decides whether an instruction must stay although nothing uses its result, and which act by
+// their effects alone.
 #ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_
 
@@ -22,6 +23,14 @@ bool IsPure(Opcode opcode);
 // For the instruction alone, without its callees. An unused annotation or manual boundary has no
 // effect, even if its has_side_effect is set.
 bool HasSideEffect(const Instruction& instr, EffectsAt at);
+
+// False for nothing, tokens, and tuples of them.
+bool ResultsInArray(const Instruction& instr);
+
+// Whether each device makes this call, with its shards of the operands, however these are sharded
+// and whatever device an annotation names. XLA does the same for
+// jax.debug.print(partitioned=True).
+bool RunsOnShards(const Instruction& instr);
 
 // Includes effects of callees. The module must outlive this object and not change.
 class Effects {

@@ -48,6 +48,7 @@ void Planner::PlanInstruction(InstrId id) {
     case OpClass::kAnnotation: PlanStructural(id); break;
     case OpClass::kCallbacks: without_rule = !PlanCallbacks(id); break;
     case OpClass::kManualOnly: PlanManual(id); break;
+    case OpClass::kOnShards: PlanOnShards(id); break;
     case OpClass::kMissing: without_rule = true; break;
   }
   if (without_rule) {

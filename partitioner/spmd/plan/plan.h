@@ -38,7 +38,7 @@ enum class PlanKind : uint8_t {
   kWhile,
   kConditional,
   kCall,
-  kManual,     // partition-id, collectives: copied as they are
+  kManual,     // partition-id, collectives, calls that take any shards: copied as they are
   kCallbacks,  // custom call with a partition callback
   kOneDevice,  // one device runs it and sends the result to the others
   kFeed,       // infeed, outfeed: each device feeds its own shard

@@ -58,6 +58,17 @@ bool Planner::PlanCallbacks(InstrId id) {
   return true;
 }
 
+void Planner::PlanOnShards(InstrId id) {
+  States need = table_.OperandStates(id);
+  for (const Sharding*& state : need) {
+    if (state == nullptr || state->partial().empty()) continue;
+    ShardingBuilder b(*state);
+    b.partial.clear();
+    state = b.Intern(context_);
+  }
+  PlanPassedStates(id, PlanKind::kManual, need);
+}
+
 void Planner::WarnOfLackingResults(InstrId id, const Decision& d) {
   const Instruction& instr = module_.instr(id);
   const ShardingRule& rule = *d.rule;

@@ -67,6 +67,8 @@ class Planner {
   void CheckSideEffect(InstrId id);
 
   // plan_custom_call.cc
+  // Plans a call that takes any shards. Sums over shards are added up before.
+  void PlanOnShards(InstrId id);
   // Plans a call with partition callbacks. False if the call has no rule.
   bool PlanCallbacks(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);

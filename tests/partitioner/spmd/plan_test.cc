@@ -237,6 +237,42 @@ TEST(MissingTargets, OptInPerTargetOrForAll) {
   EXPECT_TRUE(Refused(kMissing, 4, {.allow_replicate = {"all"}}).ok());
 }
 
+// As XLA has it, whatever device the annotation names: one axis may shard several operands, and
+// only sums over shards are added up.
+TEST(CallsOnShards, TakeTheirOperandsAsTheyAre) {
+  const auto p = Done(R"(
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[4,8] parameter(1), sharding={devices=[1,4]<=[4]}
+  w = f32[8,8] parameter(2), sharding={devices=[4,1]<=[4]}
+  d = f32[4,8] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = token[] after-all()
+  c = token[] custom-call(t, x, y, d), custom_call_target="xla_ffi_partitioned_python_cpu_callback", custom_call_has_side_effect=true, sharding={maximal device=0}
+  ROOT r = f32[8,8] add(x, x), sharding={devices=[4,1]<=[4]}
+)",
+                      4);
+  ASSERT_THAT(p->local.collectives, SizeIs(1));
+  EXPECT_EQ(CountOpcode(*p, Opcode::kAllReduce), 1);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kConditional), 0);
+  const Module& m = p->local.module;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const Instruction& call = m.instr(InstrId(k));
+    if (call.opcode != Opcode::kCustomCall) continue;
+    EXPECT_EQ(m.instr(m.operand(InstrId(k), 1)).shape->dim(0), 2);
+    EXPECT_EQ(m.instr(m.operand(InstrId(k), 2)).shape->dim(1), 2);
+    EXPECT_EQ(m.instr(m.operand(InstrId(k), 3)).shape->dim(1), 8);
+  }
+}
+
+// An array must come from somewhere: such a call has no rule.
+TEST(CallsOnShards, ResultInNoArray) {
+  EXPECT_THAT(Refused(R"(
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT c = f32[8,8] custom-call(x), custom_call_target="xla_ffi_partitioned_python_cpu_callback"
+)",
+                      4),
+              Fails("E101", "xla_ffi_partitioned_python_cpu_callback"));
+}
+
 TEST(MissingTargets, ReplicatedOnesAreNoError) {
   const auto p = Done(R"(
   x = f32[8,8] parameter(0), sharding={replicated}

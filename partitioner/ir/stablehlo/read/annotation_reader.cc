@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
@@ -90,8 +91,8 @@ absl::Status AnnotationReader::Annotate(const Attribute& dictionary, InstrId id)
     AddFrontend(id, key, a->text);
   }
   if (const Attribute* a = code_.Find(dictionary, kDialectSharding);
-      a != nullptr && module_.instr(id).shape->num_leaves() == 0) {
-    SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutResults(a->text, id));
+      a != nullptr && !ResultsInArray(module_.instr(id))) {
+    SHARDCALL_RETURN_IF_ERROR(PlaceOpWithoutArrays(a->text, id));
   }
   if (const Attribute* a = code_.Find(dictionary, kMhloSharding); a != nullptr) {
     absl::StatusOr<HloSharding> sharding = ParseHloSharding(a->text);
@@ -101,9 +102,10 @@ absl::Status AnnotationReader::Annotate(const Attribute& dictionary, InstrId id)
   return absl::OkStatus();
 }
 
-// The annotation of an operation without results, such as jax.debug.print, has no value to be of.
-// It says which device runs the operation, which XLA writes as {{maximal device=0}}.
-absl::Status AnnotationReader::PlaceOpWithoutResults(absl::string_view text, InstrId id) {
+// The annotation of an operation without results, or with a token alone, such as jax.debug.print,
+// has no value to be of. It says which device runs the operation, which XLA writes as
+// {{maximal device=0}}, and as {maximal device=0} for a token.
+absl::Status AnnotationReader::PlaceOpWithoutArrays(absl::string_view text, InstrId id) {
   const absl::StatusOr<std::vector<NamedSharding>> named = ParseSdyShardings(text);
   if (!named.ok()) return StablehloNotConverted(absl::StrCat("the sharding ", text));
   if (named->size() != 1) return absl::OkStatus();
@@ -114,8 +116,16 @@ absl::Status AnnotationReader::PlaceOpWithoutResults(absl::string_view text, Ins
     if (!meshes.ok()) return StablehloNotConverted(absl::StrCat("the mesh ", mesh));
     const int64_t device = (*meshes)[0].maximal_device;
     if (device < 0) return absl::OkStatus();
-    SHARDCALL_ASSIGN_OR_RETURN(HloSharding placed,
-                               ParseHloSharding(absl::StrCat("{{maximal device=", device, "}}")));
+    HloSharding placed;
+    placed.kind = HloSharding::Kind::kMaximal;
+    placed.device = device;
+    const Shape& shape = *module_.instr(id).shape;
+    if (shape.IsTuple()) {
+      HloSharding each;
+      each.kind = HloSharding::Kind::kTuple;
+      each.tuple.assign(std::max(1, shape.num_leaves()), placed);
+      placed = std::move(each);
+    }
     module_.mutable_instr(id).sharding = InternHloSharding(module_.context(), std::move(placed));
     return absl::OkStatus();
   }

@@ -44,7 +44,7 @@ class AnnotationReader {
  private:
   // The frontend attributes of a program or an operation: a dictionary of strings.
   absl::StatusOr<Entries> FrontendEntries(const Attribute& dictionary) const;
-  absl::Status PlaceOpWithoutResults(absl::string_view text, InstrId id);
+  absl::Status PlaceOpWithoutArrays(absl::string_view text, InstrId id);
 
   const Bytecode& code_;
   Module& module_;

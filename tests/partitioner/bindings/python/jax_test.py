@@ -18,7 +18,7 @@ try:
     import jax.numpy as jnp
     import numpy as np
     import jax.export
-    from jax.experimental import custom_partitioning
+    from jax.experimental import custom_partitioning, io_callback
     from jax.experimental.layout import Format, Layout
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
@@ -225,6 +225,36 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_array_equal(self.ours(f)(self.x), np.asarray(self.x) * 2)
         jax.effects_barrier()
         self.assertEqual(told, [float(np.asarray(self.x).sum())])
+
+    def test_an_ordered_callback_runs_on_one_device(self):
+        told = []
+
+        def f(x):
+            for k in range(3):
+                io_callback(lambda total: told.append(float(total.sum())), None, x + k,
+                            ordered=True)
+            return x * 2
+
+        np.testing.assert_array_equal(self.ours(f)(self.x), np.asarray(self.x) * 2)
+        jax.effects_barrier()
+        self.assertEqual(told, [float((np.asarray(self.x) + k).sum()) for k in range(3)])
+
+    def test_a_partitioned_callback_runs_on_each_device_with_its_shards(self):
+        told = []
+
+        def f(x, y):
+            jax.debug.callback(lambda *shards: told.append(tuple(s.tobytes() for s in shards)),
+                               x, y, x.sum(), partitioned=True)
+            return x * 2
+
+        y = jax.device_put(np.asarray(self.x), NamedSharding(MESH, P('data')))
+        self.ours(f)(self.x, y)
+        jax.effects_barrier()
+        total = np.asarray(self.x).sum().tobytes()
+        self.assertCountEqual(told, [
+            (np.asarray(a.data).tobytes(), np.asarray(b.data).tobytes(), total)
+            for a, b in zip(self.x.addressable_shards, y.addressable_shards)])
+        self.assertEqual(sj.explain(self.ours(f), self.x, y).count('all-gather'), 0)
 
     def test_a_value_s_sharding_can_be_inspected(self):
         told = []
