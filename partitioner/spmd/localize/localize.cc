@@ -190,6 +190,30 @@ LocalIds Localizer::Flatten(InstrId value) {
   return out;
 }
 
+namespace {
+
+// The result, or a part of the result, of an asynchronous op whose elements these are, all of them
+// in order: what ends the op takes its result itself, not a tuple that is made anew.
+InstrId AsyncResult(const Module& m, absl::Span<const InstrId> elements) {
+  const auto is_element = [&](InstrId id) {
+    return m.instr(id).opcode == Opcode::kGetTupleElement;
+  };
+  if (elements.empty() || !is_element(elements[0])) return InstrId();
+  const InstrId result = m.operand(elements[0], 0);
+  for (size_t k = 0; k < elements.size(); ++k) {
+    if (!is_element(elements[k]) || m.operand(elements[k], 0) != result ||
+        m.instr(elements[k]).as<TupleIndexAttrs>().index != static_cast<int64_t>(k)) {
+      return InstrId();
+    }
+  }
+  InstrId op = result;
+  while (is_element(op)) op = m.operand(op, 0);
+  const bool whole = m.instr(result).shape->tuple().size() == elements.size();
+  return whole && HasTrait(m.instr(op).opcode, kAsyncForm) ? result : InstrId();
+}
+
+}  // namespace
+
 InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves) {
   if (!global_shape->IsTuple()) return leaves[0];
   LocalIds elements;
@@ -198,7 +222,8 @@ InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId>
     elements.push_back(Assemble(e, leaves.subspan(at, e->num_leaves())));
     at += e->num_leaves();
   }
-  return builder().Tuple(elements);
+  const InstrId result = AsyncResult(local(), elements);
+  return result.valid() ? result : builder().Tuple(elements);
 }
 
 const Shape* Localizer::ShapeFromLeaves(const Shape* like, absl::Span<const Shape* const> leaves) {

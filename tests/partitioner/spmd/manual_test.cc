@@ -62,6 +62,21 @@ TEST(Manual, GatherThenScatter) {
       "to_apply=add, sharding={manual}");
 }
 
+// What ends a collective takes the result of its start, which is a tuple, as a whole.
+TEST(Manual, CollectivesThatAreStartedAndEnded) {
+  VerifyRegion(
+      "  s = (f32[@A,@B], f32[@A,@(B*2)]) all-gather-start(x), channel_id=1, "
+      "replica_groups={{0,1},{2,3},{4,5},{6,7}}, dimensions={1}, use_global_device_ids=true\n"
+      "  h = f32[@A,@(B*2)] all-gather-done(s), sharding={manual}\n"
+      "  t = ((f32[@A,@(B*2)]), f32[@A,@B]) reduce-scatter-start(h), channel_id=2, "
+      "replica_groups={{0,1},{2,3},{4,5},{6,7}}, dimensions={1}, use_global_device_ids=true, "
+      "to_apply=add\n"
+      "  i = f32[@A,@B] reduce-scatter-done(t), sharding={manual}\n"
+      "  u = (f32[@A,@B], f32[@A,@B]) collective-permute-start(i), channel_id=3, "
+      "source_target_pairs={{0,2},{2,4},{4,6},{6,0},{1,3},{3,5},{5,7},{7,1}}\n"
+      "  y = f32[@A,@B] collective-permute-done(u), sharding={manual}");
+}
+
 TEST(Manual, PartitionIdMakesEveryDeviceDifferent) {
   VerifyRegion(
       "  i = u32[] partition-id(), sharding={manual}\n"
