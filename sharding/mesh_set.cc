@@ -19,8 +19,11 @@ std::vector<int64_t> AxisSizes(const Mesh& mesh) {
   return out;
 }
 
-// The mesh without axes and the maximal mesh constrain no device order.
-bool IsTrivial(const Mesh& mesh) { return mesh.axes.empty(); }
+// Whether the mesh constrains no device order: without axes, maximal, or of one device in a program
+// of `n`. JAX exports a function of one device with such a mesh, and calls it on several.
+bool IsTrivial(const Mesh& mesh, int64_t n) {
+  return mesh.axes.empty() || (n > 1 && mesh.num_devices() == 1);
+}
 
 // A base mesh under construction: the strides at which its axes are cut, ascending, each dividing
 // the next.
@@ -213,7 +216,7 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
                        .found = absl::StrCat(m.maximal_device),
                        .fix = "use a device id below the number of partitions"});
     }
-    if (IsTrivial(m)) continue;
+    if (IsTrivial(m, n)) continue;
     if (m.num_devices() != n) {
       return DeviceCountError(absl::StrCat("mesh \"", m.name, "\""), n, m.num_devices());
     }
@@ -238,7 +241,7 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
     out.bases_.push_back(bases.back());
   }
   for (const Mesh& m : meshes_) {
-    if (IsTrivial(m)) continue;
+    if (IsTrivial(m, n)) continue;
     SHARDCALL_ASSIGN_OR_RETURN(MeshSet::Placed placed, out.Place(m));
     BaseMesh* base = nullptr;
     for (BaseMesh* b : bases) base = b == placed.base ? b : base;
@@ -369,7 +372,7 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& writt
   const bool word = s.mesh != nullptr && s.dims.empty();  // V3 `mesh[..], replicated`
   if (!word && static_cast<int>(s.dims.size()) != rank) return RankError(rank, s.dims.size());
   Placed placed;
-  if (IsTrivial(*mesh)) {
+  if (IsTrivial(*mesh, num_devices())) {
     placed.base = main();
   } else {
     SHARDCALL_ASSIGN_OR_RETURN(placed, Place(*mesh));
@@ -380,6 +383,7 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& writt
     for (const NamedAxisRef& ref : refs) {
       size_t k = 0;
       while (mesh->axes[k].name != ref.name) ++k;
+      if (k >= placed.axes.size()) continue;  // of a trivial mesh, whose axes have size 1
       std::vector<Run> runs;
       const int64_t size = ref.size == 0 ? mesh->axes[k].size : ref.size;
       if (!PartOfRuns(placed.axes[k], ref.pre_size, size, &runs) ||

@@ -307,6 +307,19 @@ TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
   EXPECT_TRUE(finish("{replicated}", 8).ok());
 }
 
+// As in functions that JAX has exported for one device, and calls on several.
+TEST(ConvertTest, AMeshOfOneDeviceSaysNothingOfADeviceOrder) {
+  Context c;
+  const MeshSet set = MeshesOf(c, {*ParseHloSharding("{mesh['a'=1,'b'=1], [{'a'}, {}]}"),
+                                   *ParseHloSharding("{devices=[2,4]<=[8]}")});
+  EXPECT_EQ(set.num_devices(), 8);
+  const auto constraint = set.FromHlo(*ParseHloSharding("{mesh['a'=1,'b'=1], [{'a','b'}, {}]}"), 2);
+  ASSERT_TRUE(constraint.ok()) << constraint.status();
+  EXPECT_EQ(constraint->mesh, set.main());
+  EXPECT_TRUE(constraint->IsFullyClosed());
+  for (const ShardingConstraint::Dim& d : constraint->dims) EXPECT_TRUE(d.axes.empty());
+}
+
 TEST(ConvertTest, IotaFormsDoNotGrowWithDevices) {
   Context c;
   const HloSharding s =
