@@ -290,7 +290,8 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
     program = None
     if example:
         # On one device and without a mesh: the check makes its own programs of the calls.
-        program = jax.jit(functools.partial(function, **attributes)).lower(*map(call_types.plain, example))
+        plain = map(call_types.plain, example)
+        program = jax.jit(functools.partial(function, **attributes)).lower(*plain)
     return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
 
 
