@@ -24,6 +24,7 @@ absl::string_view MoveKindName(MoveKind kind) {
     case MoveKind::kAllReduce: return "all-reduce";
     case MoveKind::kPermute: return "collective-permute";
     case MoveKind::kDropPartial: return "drop-partial";
+    case MoveKind::kPadPartial: return "pad-partial";
   }
   return "?";
 }
@@ -106,8 +107,10 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
 }
 
 // A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
-// overlap by at most the size of the smaller one.
+// overlap by at most the size of the smaller one. A value that becomes partial may be the identity
+// anywhere, so that no device needs anything.
 double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
+  if (from->partial().empty() && !to->partial().empty()) return 0;
   double need = ElementTypeBytes(global->element_type()), held = need;
   for (int d = 0; d < global->rank(); ++d) {
     const double have = CeilDiv(global->dim(d), from->num_shards(d));
@@ -147,7 +150,8 @@ double CollectiveBytes(MoveKind kind, double local, double g) {
     case MoveKind::kAllReduce: return 2 * local * (g - 1) / g;
     case MoveKind::kPermute: return local;
     case MoveKind::kSlice:
-    case MoveKind::kDropPartial: break;
+    case MoveKind::kDropPartial:
+    case MoveKind::kPadPartial: break;
   }
   return 0;
 }

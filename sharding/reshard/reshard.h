@@ -26,7 +26,9 @@ enum class MoveKind : uint8_t {
   kReduceScatter,  // partial over `axes`, cut into `dim`
   kAllReduce,      // partial over `axes`
   kPermute,        // same shard counts, other placement of shards on devices
-  kDropPartial,    // sum only: value on coordinate 0 of `axes`, identity elsewhere
+  kDropPartial,    // to partial over `axes`: value on coordinate 0, identity elsewhere: no bytes
+  kPadPartial,     // the same from `axes`, the minor ones of `dim`: every device keeps its shard at
+                   // its place, with the identity around it
 };
 absl::string_view MoveKindName(MoveKind kind);
 
@@ -65,9 +67,9 @@ double CollectiveBytes(MoveKind kind, double local, double g);
 double AllReduceBytes(PartialOp op, ElementType type, double local, double g);
 
 // Memoised in the Context; the plan lives as long as it does. `global` is an array. `to` has the
-// same rank; partial axes of `to` must be partial in `from`, or unused there (then kDropPartial
-// makes them partial). A reshard between different base meshes, or between cuts that do not nest,
-// goes through full replication or one permute.
+// same rank; partial axes of `to` must be partial in `from`, or unused or sharded there (then
+// kDropPartial or kPadPartial makes them partial). A reshard between different base meshes, or
+// between cuts that do not nest, goes through full replication or one permute.
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
                                const Sharding* to);
 

@@ -106,6 +106,7 @@ class Search {
   void ExpandGathers(const Node& node, const Lists& l);
   void ExpandSlices(const Node& node, const Lists& l);
   void ExpandPartial(const Node& node, const Lists& l);
+  void ExpandToPartial(const Node& node, const Lists& l);
   void ExpandPermutes(const Node& node, const Lists& l);
 
   Context& context_;
@@ -304,14 +305,30 @@ void Search::ExpandPartial(const Node& node, const Lists& l) {
           CollectiveBytes(MoveKind::kReduceScatter, padded, g));
     }
   }
+}
+
+void Search::ExpandToPartial(const Node& node, const Lists& l) {
+  const std::string& wanted = target_[rank()];
   std::string made;
-  for (char c : target_[rank()]) {
+  for (char c : wanted) {
     if (IsFree(l, c)) made.push_back(c);
   }
   if (!made.empty()) {
     Lists next = l;
     next[rank()] += made;
     Try(node, next, MoveKind::kDropPartial, made, -1, -1, 0);
+  }
+  for (int d = 0; d < rank(); ++d) {
+    for (size_t k = 1; k <= l[d].size(); ++k) {
+      const std::string major = l[d].substr(0, l[d].size() - k);
+      const std::string minor = l[d].substr(l[d].size() - k);
+      if (wanted.find(minor.front()) == std::string::npos) break;
+      if (!Nests(d, major, minor)) continue;
+      Lists next = l;
+      next[d] = major;
+      next[rank()] += minor;
+      Try(node, next, MoveKind::kPadPartial, minor, d, -1, 0);
+    }
   }
 }
 
@@ -343,6 +360,7 @@ void Search::Expand(const Node& node) {
   ExpandSlices(node, l);
   ExpandGathers(node, l);
   ExpandPartial(node, l);
+  ExpandToPartial(node, l);
   ExpandPermutes(node, l);
 }
 

@@ -233,6 +233,19 @@ TEST_F(ReshardTest, PartialSumsStayPartialOnRequest) {
   EXPECT_EQ(Describe({16, 16}, ",+ab", ",+a"), "all-reduce over {b}: 1024 bytes\n");
 }
 
+// Each device has its shard already, and the identity is the rest of its part.
+TEST_F(ReshardTest, ShardsBecomePartsForNothing) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({16, 16}, "a,", ",+a"), "pad-partial dim 0 over {a}: 0 bytes\n");
+  EXPECT_EQ(Describe({16, 16}, ",ab", ",a+b"), "pad-partial dim 1 over {b}: 0 bytes\n");
+  EXPECT_EQ(Describe({10, 16}, "a,b", ",b+a"), "pad-partial dim 0 over {a}: 0 bytes\n");
+  EXPECT_EQ(Plan({16, 16}, "a,b", ",+ab").bytes, 0);
+  EXPECT_EQ(Plan({16, 16}, "a,", ",+ab").bytes, 0);
+  EXPECT_EQ(Plan({16, 16}, "a,", ",+a").lower_bound, 0);
+  // 10 over {a, b} are tiles of 2, over {a} of 3: a part must be of the whole dimension.
+  EXPECT_EQ(Plan({10, 16}, "ab,", ",+ab").bytes, 0);
+}
+
 // 10 over {a, b} are tiles of 2 (b = 4), over {a} tiles of 5: a device with
 // a=0 holds [0, 8) in pieces, so the minor axes cannot be gathered alone.
 TEST_F(ReshardTest, CeilTilesThatDoNotNestAreGatheredWhole) {

@@ -51,6 +51,7 @@ InstrId Emitter::EmitMove(InstrId x, const Shape* global, const Move& move) {
     case MoveKind::kAllReduce: x = AllReduce(x, move.axes, move.before->partial_op()); break;
     case MoveKind::kPermute: x = EmitPermute(x, move); break;
     case MoveKind::kDropPartial: x = OnFirst(x, move.axes, move.after->partial_op()); break;
+    case MoveKind::kPadPartial: x = EmitPadPartial(x, global, move); break;
   }
   mesh_ = before;
   return x;
@@ -63,13 +64,31 @@ InstrId Emitter::EmitSlice(InstrId x, const Shape* global, const Move& move) {
   const Shape* shape = b_.shape(x);
   Dims sizes(shape->dims().begin(), shape->dims().end());
   sizes[d] = tile;
-  absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(ElementType::kS32, 0));
+  return b_.DynamicSlice(x, StartsOfTile(shape->rank(), d, move.axes, tile), sizes);
+}
+
+absl::InlinedVector<InstrId, 8> Emitter::StartsOfTile(int rank, int d,
+                                                      absl::Span<const AxisRef> axes,
+                                                      int64_t tile) {
+  absl::InlinedVector<InstrId, 8> starts(rank, b_.ConstantInt(ElementType::kS32, 0));
   const bool numbered = b_.value_numbering();
   b_.set_value_numbering(true);
-  starts[d] = b_.Binary(Opcode::kMultiply, Coordinate(mesh_, move.axes),
+  starts[d] = b_.Binary(Opcode::kMultiply, Coordinate(mesh_, axes),
                         b_.ConstantInt(ElementType::kS32, tile));
   b_.set_value_numbering(numbered);
-  return b_.DynamicSlice(x, starts, sizes);
+  return starts;
+}
+
+InstrId Emitter::EmitPadPartial(InstrId x, const Shape* global, const Move& move) {
+  const int d = move.dim;
+  const Shape* shape = b_.shape(x);
+  Dims dims(shape->dims().begin(), shape->dims().end());
+  dims[d] *= AxesSize(move.axes);
+  const InstrId identity =
+      b_.Identity(MonoidOf(move.after->partial_op()), shape->element_type(), ZeroSign::kExact);
+  const InstrId around = b_.BroadcastScalar(identity, b_.context().WithDims(shape, dims));
+  const auto starts = StartsOfTile(shape->rank(), d, move.axes, shape->dim(d));
+  return TrimDim(b_.DynamicUpdateSlice(around, x, starts), d, Tile(global, move.after, d));
 }
 
 // Dimension q is split into [m, T_q], the m blocks are exchanged, and the block dimension, which

@@ -84,6 +84,11 @@ class Emitter {
   InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);
   InstrId EmitAllToAll(InstrId x, const Shape* global, const Move& move);
   InstrId EmitPermute(InstrId x, const Move& move);
+  InstrId EmitPadPartial(InstrId x, const Shape* global, const Move& move);
+  // Where this device's tile of size `tile` in dimension d starts among those of the devices along
+  // `axes`, for each dimension.
+  absl::InlinedVector<InstrId, 8> StartsOfTile(int rank, int d, absl::Span<const AxisRef> axes,
+                                               int64_t tile);
   InstrId PositionCoordinate(InstrId position, const BaseMesh* mesh,
                              absl::Span<const AxisRef> axes);
 

@@ -78,6 +78,13 @@ TEST(ManualUnreduced, AWholeValueEntersOnce) {
   EXPECT_EQ(WhyNotEqual(Text(kSummed, "  y = f32[2,12] add(x, x)", kSummed), {}), "");
 }
 
+TEST(ManualUnreduced, AShardEntersAsItsPartOfTheSum) {
+  const std::string text = Text(kSummed, kOwnSum, kRows);
+  const auto program = PartitionText(text, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(LocalText(**program), testing::HasSubstr("all-reduce(%dynamic-update-slice)"));
+}
+
 TEST(ManualUnreduced, GspmdSaysItWithTiles) {
   const std::string text = R"(HloModule test, num_partitions=8
 

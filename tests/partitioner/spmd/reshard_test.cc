@@ -3,6 +3,10 @@
 // crossed with even and uneven sizes, and partial sums into every sharding.
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -108,6 +112,29 @@ TEST(Reshard, PartialSumsIntoEverySharding) {
                 .meshes = {{{2, 2}}, {{3, 2}}},
                 .max_cases = 700,
                 .no_fallback = true});
+}
+
+TEST(Reshard, ShardsBecomePartsOfASumWithoutACollective) {
+  for (const auto& [from, part] : std::vector<std::pair<std::string, std::string>>{
+           {"devices=[2,2]<=[4]", "devices=[2,1,2]<=[4] last_tile_dims={unreduced}"},
+           {"devices=[2,2]<=[4]", "devices=[1,2,2]<=[2,2]T(1,0) last_tile_dims={unreduced}"},
+           {"devices=[2,2]<=[4]", "devices=[1,1,4]<=[4] last_tile_dims={unreduced}"},
+           {"devices=[4,1]<=[4]", "devices=[1,1,4]<=[4] last_tile_dims={unreduced}"}}) {
+    SCOPED_TRACE(part);
+    const std::string text = absl::StrReplaceAll(R"(
+  x = s32[@A,@B] parameter(0), sharding={FROM}
+  y = s32[@A,@B] add(x, x), sharding={FROM}
+  ROOT r = s32[@A,@B] custom-call(y), custom_call_target="Sharding", sharding={PART}
+)",
+                                                 {{"FROM", from}, {"PART", part}});
+    VerifyFamily({.text = text, .sizes = AllSizes(), .meshes = {{{4}}}, .no_fallback = true});
+    const auto p =
+        PartitionText(absl::StrCat("HloModule m, num_partitions=4\nENTRY e {",
+                                   absl::StrReplaceAll(text, {{"@A", "10"}, {"@B", "12"}}), "}\n"),
+                      {});
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_TRUE((*p)->local.collectives.empty()) << LocalText(**p);
+  }
 }
 
 TEST(Reshard, PartialMaximumAndProduct) {
