@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -179,7 +180,7 @@ absl::StatusOr<std::vector<InstrId>> LocalCall::MakeCall(
   CheckedBuilder& b = builder();
   CustomCallAttrs attrs;
   attrs.target = target;
-  attrs.api_version = 4;
+  attrs.api_version = kTypedFfiCall;
   const bool one = results.size() == 1;
   SHARDCALL_ASSIGN_OR_RETURN(
       const InstrId made,

@@ -179,7 +179,8 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
                      .fix = "Mark a computation as ENTRY"});
   }
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
-  InlinedModule inlined = import_internal::InlineCalls(module, options.inline_calls);
+  SHARDCALL_ASSIGN_OR_RETURN(InlinedModule inlined,
+                             import_internal::InlineCalls(module, options.inline_calls));
   // An edit of the module changes ids, so import starts again on the edited module; the second
   // round requests no more edits.
   for (int round = 0;; ++round) {
@@ -192,7 +193,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
     SHARDCALL_RETURN_IF_ERROR(import_internal::FindRegions(inlined, &program, &edit));
     if (edit.empty()) {
       SHARDCALL_RETURN_IF_ERROR(annotations.SettleManualAxes());
-      SHARDCALL_RETURN_IF_ERROR(annotations.ReadSignature(&edit));
+      SHARDCALL_RETURN_IF_ERROR(annotations.ReadSignature(options, &edit));
     }
     if (edit.empty() || round == 4) {
       program.module = std::move(inlined.module);

@@ -298,9 +298,11 @@ AnnotationKind KindOf(const Instruction& i) {
   return AnnotationKind::kNone;
 }
 
-InlinedModule InlineCalls(const Module& module, bool inline_calls) {
+absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_calls) {
+  InlinedModule inlined = Inliner(module, inline_calls).Run();
+  SHARDCALL_RETURN_IF_ERROR(OrderAsCalled(&inlined));
   // Instructions of a callee whose result the caller does not use are dead only after inlining.
-  return Pruned(Inliner(module, inline_calls).Run());
+  return Pruned(std::move(inlined));
 }
 
 }  // namespace shardcall::inline internal::import_internal

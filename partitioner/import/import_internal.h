@@ -38,8 +38,13 @@ struct InlinedModule {
 // A new module with calls inlined (while the copies stay below 3 times the module's instructions
 // plus 10,000), loops and branches cloned per caller, and dead instructions and unreachable
 // computations removed. Annotations inside reducers and comparators are dropped, since their
-// values are scalars.
-InlinedModule InlineCalls(const Module& module, bool inline_calls);
+// values are scalars. Errors: those of OrderAsCalled.
+absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_calls);
+
+// Makes the calls whose known target only names an order (kOrders) into control dependencies, and
+// puts what is to be computed later behind what is to be computed before. Errors: E165 a call that
+// names no two values, or an order that contradicts the data flow or another call.
+absl::Status OrderAsCalled(InlinedModule* inlined);
 
 // shardcall's own attribute, in the header of an exported module: the base meshes it was made with.
 inline constexpr absl::string_view kBaseMeshes = "shardcall.meshes";

@@ -58,7 +58,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
   edit->identities.push_back(identity);
 }
 
-absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
+absl::Status Annotations::ReadSignature(const ImportOptions& options, ModuleEdit* edit) {
   const Computation& entry = m_.comp(m_.entry());
   int leaves = 0;
   for (InstrId p : entry.parameters) leaves += m_.instr(p).shape->num_leaves();
@@ -93,7 +93,11 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
     const ShardingConstraint*& c = p_.constraints[id.value];
     // Shardy annotates the value (FuncResultSharding), not the result.
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
-    if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    const bool whole =
+        k < static_cast<int>(options.whole_results.size()) && options.whole_results[k];
+    if (whole || (!given && !p_.may_set_output[k])) {
+      c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    }
     if (c == nullptr || c->unknown) continue;
     for (LeafId other : others) {
       if (SameConstraint(*p_.constraints[other.value], *c)) continue;

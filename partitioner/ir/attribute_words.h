@@ -3,6 +3,8 @@
 #ifndef SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_
 #define SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_
 
+#include <cstdint>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -71,6 +73,9 @@ inline constexpr WordList kApiVersions = {in_order::kApiVersions, ""};
 inline constexpr WordList kModes = {in_order::kModes, ""};
 
 }  // namespace words
+
+// The API version of calls of XLA's typed FFI: API_VERSION_TYPED_FFI.
+inline constexpr int64_t kTypedFfiCall = 4;
 
 // The index of `word`; -1 if it is not in the list.
 inline int IndexOf(absl::string_view word, Words words) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The custom-call targets whose meaning the compiler itself knows: annotations of shardings,
-// boundaries of manual regions, and hints, which have no handler, and callbacks of JAX.
+// boundaries of manual regions, hints and orders, which have no handler, and callbacks of JAX.
 #ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 #define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 
@@ -26,6 +26,7 @@ inline constexpr uint32_t kLeavesManual = 8;    // shards in, whole arrays out
 inline constexpr uint32_t kOfShardy = 16;       // its attributes have Shardy's form
 inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
 inline constexpr uint32_t kOnShards = 64;       // each device calls it with what it holds
+inline constexpr uint32_t kOrders = 128;  // the second operand is to be computed after the first
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);

@@ -35,8 +35,10 @@ def section():
     rows = [(f'`{name}`', n['of'], n['pass']) for name, n in recorded['files'].items()]
     rows.append(('all', sum(r[1] for r in rows), sum(r[2] for r in rows)))
     out = HEAD % recorded['jax'] + ''.join(f'| {name} | {of} | {ok} |\n' for name, of, ok in rows)
-    out += '\n| Fails | because |\n|---|---|\n'
-    return out + ''.join(f'| `{name}` | {why} |\n' for name, why in recorded['fails'].items())
+    if recorded['fails']:
+        out += '\n| Fails | because |\n|---|---|\n'
+        out += ''.join(f'| `{name}` | {why} |\n' for name, why in recorded['fails'].items())
+    return out
 
 
 def wrong(text):

@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/exported_handler.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
 
-constexpr int64_t kTypedCall = 4;
 constexpr absl::string_view kHostHandlers = "Host";
 
 // The function that was registered, if the entry has nothing else (a runtime gets only the function
@@ -21,7 +21,7 @@ constexpr absl::string_view kHostHandlers = "Host";
 // accepts, and silently drops a handler of a newer version; all accept the oldest. Device handlers
 // need the runtime's own stream, so they are always passed directly.
 const void* OwnFunction(const HandlerEntry& entry) {
-  if (entry.api_version != kTypedCall || entry.functions.size() != 4) return nullptr;
+  if (entry.api_version != kTypedFfiCall || entry.functions.size() != 4) return nullptr;
   for (int stage = 0; stage < 3; ++stage) {
     if (entry.functions[stage] != nullptr) return nullptr;
   }
@@ -37,14 +37,14 @@ const void* OwnFunction(const HandlerEntry& entry) {
 // Makes the function that runs one call, and the name that the call gets.
 absl::StatusOr<ExportedTarget> ExportCall(const HandlerEntry& entry, ExportedCall call) {
   ExportedTarget out{.name = entry.target, .platform = entry.platform};
-  if (call.api_version == kTypedCall && entry.backend_config.empty()) {
+  if (call.api_version == kTypedFfiCall && entry.backend_config.empty()) {
     call.backend_config.clear();  // its attributes are in the call frame
     out.function = OwnFunction(entry);
   }
   if (out.function != nullptr) return out;
   SHARDCALL_ASSIGN_OR_RETURN(const ExportedFunction exported, ExportHandler(entry, call));
   out.function = reinterpret_cast<const void*>(exported.function);
-  if (call.api_version != kTypedCall || !entry.backend_config.empty()) {
+  if (call.api_version != kTypedFfiCall || !entry.backend_config.empty()) {
     absl::StrAppend(&out.name, "@", exported.number);
   }
   return out;
@@ -67,7 +67,7 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
     const absl::StatusOr<const HandlerEntry*> entry =
         handlers.Find(attrs.target, platform, instr.backend_config);
     if (!entry.ok()) continue;
-    const bool plain = attrs.api_version == kTypedCall && (*entry)->backend_config.empty();
+    const bool plain = attrs.api_version == kTypedFfiCall && (*entry)->backend_config.empty();
     const auto [at, fresh] =
         done.try_emplace({std::string(attrs.target), attrs.api_version,
                           plain ? std::string() : std::string(instr.backend_config)},

@@ -43,11 +43,13 @@ absl::StatusOr<Module> ReadProgram(absl::string_view bytes, const FrameworkReque
   return module;
 }
 
-// Closes the open values that are sharded unevenly; returns whether there are any. Frameworks have
-// no unevenly sharded arrays, so such a value stays whole.
+// Closes the open values that are sharded unevenly, and notes them in `whole`, unless that is null;
+// returns whether there are any. Frameworks have no unevenly sharded arrays, so such a value stays
+// whole.
 bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states,
-                 std::vector<bool>* open) {
+                 std::vector<bool>* open, std::vector<bool>* whole) {
   if (open->size() == 1) open->resize(shapes.size(), open->front());
+  if (whole != nullptr) whole->resize(shapes.size());
   bool found = false;
   for (size_t k = 0; k < shapes.size() && k < open->size(); ++k) {
     if (!(*open)[k] || states[k] == nullptr || !shapes[k]->IsArray()) continue;
@@ -55,6 +57,7 @@ bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalSt
     for (int d = 0; d < shapes[k]->rank() && !s.is_maximal(); ++d) {
       if (shapes[k]->dim(d) % AxesSize(s.dim(d)) == 0) continue;
       (*open)[k] = false;
+      if (whole != nullptr) (*whole)[k] = true;
       found = true;
       break;
     }
@@ -82,9 +85,10 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                                Partition(std::move(module), partition));
     const LocalProgram& local = program->local;
-    const bool results = CloseUneven(local.output_shapes, local.outputs, &request.open_results);
-    const bool parameters =
-        CloseUneven(local.parameter_shapes, local.parameters, &request.open_parameters);
+    const bool results = CloseUneven(local.output_shapes, local.outputs, &request.open_results,
+                                     &partition.whole_results);
+    const bool parameters = CloseUneven(local.parameter_shapes, local.parameters,
+                                        &request.open_parameters, /*whole=*/nullptr);
     if (!results && !parameters) return program;
   }
 }

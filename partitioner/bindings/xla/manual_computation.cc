@@ -10,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/build/embed.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -37,6 +39,7 @@ class Writer {
   absl::StatusOr<Module> Write() && {
     to_.header = from_.header;
     const CompId body = EmbedComputations(from_, &to_);
+    NameOrders();
     FreeName("main");
     SHARDCALL_RETURN_IF_ERROR(edge_.Start(body, &to_));
     const CompId entry = AddNamedComputation("main", &to_);
@@ -54,6 +57,28 @@ class Writer {
   }
 
  private:
+  // Gives each control dependency as a call, of which XLA's compiler makes one again. StableHLO has
+  // none, so that it would be lost on the way.
+  void NameOrders() {
+    CustomCallAttrs attrs;
+    attrs.target = KnownTargetText(KnownTarget::kControlDep);
+    attrs.has_side_effect = true;
+    attrs.api_version = kTypedFfiCall;
+    Instruction call;
+    call.opcode = Opcode::kCustomCall;
+    call.shape = context_.MakeTuple({});
+    call.attrs = InternAttributes(context_, attrs);
+    for (int k = 0, n = to_.num_instructions(); k < n; ++k) {
+      const InstrId after(k);
+      if (to_.rare(to_.instr(after)) == nullptr) continue;
+      const std::vector<InstrId> all =
+          std::exchange(to_.mutable_rare(after).control_predecessors, {});
+      for (InstrId before : all) {
+        to_.Add(to_.instr(after).computation, call, {before, after});
+      }
+    }
+  }
+
   // Renames the computation of that name, if there is one. XLA calls the entry main, and numbers it
   // if the name is taken; the framework then does not find it.
   void FreeName(absl::string_view name) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
@@ -101,7 +102,7 @@ absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const PjrtQuestion& q
                    "an API version of 1 to 3 with its registration", "none",
                    "register its function with the API version that its calls have");
     }
-    attrs.api_version = 4;
+    attrs.api_version = kTypedFfiCall;
   }
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId call,
                              p.builder().CustomCall(attrs, parameters, result, q.config));

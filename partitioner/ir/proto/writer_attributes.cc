@@ -2,6 +2,7 @@
 // The fields of each kind of instruction: fields with a row in the schema, and records with fields
 // that have none.
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/message_schema.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
@@ -69,9 +70,8 @@ bool Writer::Write(const CustomCallAttrs& a, const Instruction& i, hlo_pb::HloIn
   if (!options_.typed_calls.empty()) {
     const auto typed = options_.typed_calls.find(at_.value);
     if (typed != options_.typed_calls.end()) {
-      constexpr int kTypedFfi = 4;
       p->set_custom_call_target(typed->second);
-      p->set_custom_call_api_version(kTypedFfi);
+      p->set_custom_call_api_version(kTypedFfiCall);
       p->clear_backend_config();
     }
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
 namespace shardcall::inline internal::verifier {
@@ -45,6 +46,7 @@ class Uses {
     users_.assign(m_.num_instructions(), {});
     for (int c = 0; c < m_.num_computations(); ++c) {
       for (InstrId id : m_.comp(CompId(c)).instructions) {
+        if (HasTrait(KnownTargetOf(m_.instr(id)), kOrders)) continue;  // names values, uses none
         for (InstrId x : m_.operands(id)) {
           User& u = users_[x.value];
           if (u.last == id) continue;

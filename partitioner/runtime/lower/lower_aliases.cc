@@ -135,7 +135,8 @@ absl::StatusOr<bool> ComputationLowering::Token(const LowerContext&, Slots* resu
 
 absl::StatusOr<bool> ComputationLowering::KnownCall(const LowerContext& context, Slots* result) {
   const KnownTarget target = KnownTargetOf(context.instr);
-  if (target == KnownTarget::kShardingGroup) {  // no result
+  // Without a result. Steps run in the order of the program, so that no other order is needed.
+  if (target == KnownTarget::kShardingGroup || HasTrait(target, kOrders)) {
     result->clear();
     return true;
   }

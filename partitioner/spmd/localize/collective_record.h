@@ -28,7 +28,7 @@ struct CollectiveCause {
 struct CollectiveRecord {
   InstrId local;  // in the local module
   CompId computation;
-  Opcode opcode;
+  Opcode opcode;  // all-gather for an all-gather-start, and the like
   int64_t group_size = 1, num_groups = 1;
   double bytes_in = 0;     // operand bytes per device
   double bytes_moved = 0;  // what one device sends

@@ -21,9 +21,12 @@ class ControlEdges {
   void Keep(CompId comp);
 
  private:
+  void Track(InstrId id);
+
   const Module& global_;
   Module& local_;
-  // Local instructions that stand for a global one at either end of an edge.
+  // Local instructions that stand for a global one: for both ends of each edge, and for what these
+  // merely hand on.
   absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;
 };
 

@@ -233,7 +233,8 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   CollectiveRecord r;
   r.local = id;
   r.computation = b_.computation();
-  r.opcode = instr.opcode;
+  const AsyncForms* const started = FormsStartedBy(instr.opcode);
+  r.opcode = started == nullptr ? instr.opcode : started->whole;
   r.group_size = group_size;
   r.num_groups = num_groups;
   r.bytes_in = OperandBytes(m, instr);
@@ -247,6 +248,7 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
 void Emitter::RecordAsWritten(InstrId id, int64_t num_devices) {
   int64_t group_size = num_devices, num_groups = 1;
   const Instruction& instr = b_.module().instr(id);
+  if (FormsEndedBy(instr.opcode) != nullptr) return;  // its start is recorded
   if (instr.attrs->kind == AttrKind::kCollective) {
     const ReplicaGroups& groups = instr.as<CollectiveAttrs>().groups;
     if (groups.form == ReplicaGroups::Form::kLists && !groups.lists.empty()) {

@@ -411,6 +411,26 @@ ENTRY e {
   EXPECT_EQ(WhyNotEqual(text, rig.options), "");
 }
 
+TEST(ControlEdges, WhatOnlyHandsAValueOnStandsForWhatComputesIt) {
+  Rig rig;
+  const std::string text = R"(HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  first = f32[8,4] sine(x)
+  told = f32[8,4] custom-call(first), custom_call_target="Sharding", sharding={devices=[4,1]<=[4]}
+  pair = (f32[8,4], f32[8,4]) tuple(told, x)
+  same = f32[8,4] get-tuple-element(pair), index=0
+  second = f32[8,4] cosine(x), control-predecessors={same}
+  ROOT r = (f32[8,4], f32[8,4]) tuple(first, second), sharding={{devices=[4,1]<=[4]}, {devices=[4,1]<=[4]}}
+}
+)";
+  const auto p = PartitionText(text, rig.options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(LocalText(**p), HasSubstr("cosine(%x), control-predecessors={%first}"));
+  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+}
+
 TEST(Survival, RulesKeepAliasesLayoutsEffectsAndAttributes) {
   Rig rig;
   ASSERT_TRUE(rig.targets.RegisterRule("noted", {.rule = "a b -> a b"}).ok());

@@ -59,13 +59,12 @@ absl::Status ReadConfig(ComputationReader& c, const Operation& op, CustomCallAtt
   const Attribute* config = c.Find(op, "backend_config");
   // Where MLIR's form of the typed interface is not yet known, its dictionary stands beside an
   // empty string.
-  constexpr int64_t kTypedFfi = 4;
   if (const Attribute* typed = c.Find(op, kMhloBackendConfig); typed != nullptr) {
     if (config != nullptr && (config->kind != Kind::kString || !config->text.empty())) {
       return ModuleReader::Cannot("a custom call with two configurations");
     }
     config = typed;
-    attrs->api_version = kTypedFfi;
+    attrs->api_version = kTypedFfiCall;
   }
   if (config == nullptr) return absl::OkStatus();
   const bool printed = config->kind == Kind::kAssembly && absl::StartsWith(config->text, "{");

@@ -13,8 +13,6 @@
 namespace shardcall::inline internal::stablehlo {
 namespace {
 
-constexpr int64_t kTypedFfi = 4;
-
 // Minor to major; row-major if the shape has no layout. None for tokens.
 uint32_t Layout(ModuleWriter& w, const Shape* s) {
   std::vector<int64_t> order(s->minor_to_major().begin(), s->minor_to_major().end());
@@ -77,13 +75,13 @@ absl::Status WriteCustomCall(ModuleWriter& w, InstrId id) {
   if (const auto it = w.options().typed_calls.find(id.value); it != w.options().typed_calls.end()) {
     target = it->second;
     config = "";
-    api_version = kTypedFfi;
+    api_version = kTypedFfiCall;
   }
   Attrs attributes = {{"call_target_name", w.pool().String(target)},
                       {"has_side_effect", w.pool().Bool(a.has_side_effect)},
                       {"api_version", w.pool().I32(api_version)}};
   // The typed interface has a dictionary, which HLO holds as MLIR prints it.
-  attributes.emplace_back("backend_config", api_version != kTypedFfi
+  attributes.emplace_back("backend_config", api_version != kTypedFfiCall
                                                 ? w.pool().String(config)
                                                 : w.pool().Text(config.empty() ? "{}" : config));
   if (a.has_layout_constraints || w.options().all_call_layouts) {

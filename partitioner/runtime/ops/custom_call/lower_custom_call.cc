@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
+#include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/ops/custom_call/run_custom_call.h"
@@ -148,7 +149,7 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
     if (!id.valid()) return context.Error("E311", "the called computation is missing");
     data->computations.push_back(CalledComputation(context, id));
   }
-  if (attrs.api_version == 4) {
+  if (attrs.api_version == kTypedFfiCall) {
     SHARDCALL_ASSIGN_OR_RETURN(data->attributes,
                                AttributeMapView::Parse(context.instr.backend_config));
   }

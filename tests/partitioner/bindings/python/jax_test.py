@@ -164,6 +164,37 @@ class JaxTest(unittest.TestCase):
                 f(x), 4 * (np.asarray(x)[:, :8] + np.asarray(x)[:, 8:]))
             self.assertEqual(self.reports(), 1)
 
+    def test_an_order_of_started_collectives_is_kept(self):
+        try:
+            from jax.experimental.control_deps import schedule
+            from jax._src.lax.parallel import all_gather_start
+        except ImportError:
+            self.skipTest('this version of JAX has no control dependencies')
+        with jax.set_mesh(EXPLICIT):
+            x = jax.device_put(whole_numbers(8, 16), P('data', None))
+            ws = [jax.device_put(whole_numbers(16, 16), P('model', None)) for _ in range(3)]
+
+            @self.ours
+            @functools.partial(jax.shard_map, out_specs=P('data'), check_vma=False)
+            def f(x, ws):
+                order = []
+                ended = jax.lax.all_gather(ws[0], 'model', tiled=True)
+                for w in ws[1:]:
+                    started = all_gather_start(w, 'model', tiled=True)
+                    x, ended = x @ ended, started.done()
+                    order += [started.x, x, ended]
+                schedule(order)
+                return x @ ended
+
+            expected = np.asarray(x)
+            for w in ws:
+                expected = expected @ np.asarray(w)
+            np.testing.assert_array_equal(f(x, ws), expected)
+            self.assertEqual(sj.explain(f, x, ws).count('all-gather'), 3)
+            # Each product after a start, each end after a product, a start after an end.
+            text = shardcall.partition(f.lower(x, ws)).text
+            self.assertEqual(text.count('control-predecessors='), 5, text)
+
     def test_results_may_be_left_unreduced(self):
         with jax.set_mesh(EXPLICIT):
             x = jax.device_put(whole_numbers(8, 16), P('data', 'model'))

@@ -99,6 +99,29 @@ Tensor Counting(absl::Span<const int64_t> dims) {
   return t;
 }
 
+constexpr char kTold[] =
+    R"(HloModule told, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4]>}}
+
+ENTRY main {
+  x = f32[SIZE] parameter(0)
+  y = f32[SIZE] add(x, x)
+  t = f32[SIZE] custom-call(y), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"a\"}]>]>"}
+  z = f32[SIZE] negate(t)
+  ROOT r = (f32[SIZE], f32[SIZE]) tuple(t, z)
+}
+)";
+
+TEST_F(FrameworkProgramTest, AnOpenResultWhoseValueIsToldAnUnevenShardingIsWhole) {
+  const auto even = Made(OfSize(kTold, 8), {false}, {true});
+  ASSERT_TRUE(even.ok()) << even.status();
+  EXPECT_EQ(Held(**even)[1], "{{devices=[4]<=[4]}, {devices=[4]<=[4]}}");
+  const auto uneven = Made(OfSize(kTold, 6), {false}, {true});
+  ASSERT_TRUE(uneven.ok()) << uneven.status();
+  EXPECT_EQ(Held(**uneven)[1], "{{replicated}, {replicated}}");
+  // Within the program the annotation holds.
+  EXPECT_THAT(TotalsByOpcode((*uneven)->local), testing::SizeIs(1));
+}
+
 TEST_F(FrameworkProgramTest, WhatTheProgramLeavesUnreducedIsNotReduced) {
   const std::vector<Tensor> inputs = {Counting({4, 2}), Counting({2, 4})};
   for (const auto& [sharding, reductions] : std::vector<std::pair<std::string, size_t>>{

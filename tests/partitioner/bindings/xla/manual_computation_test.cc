@@ -145,6 +145,30 @@ TEST(ManualComputationTest, WhatIsReplicatedLiesOnAnyMesh) {
   EXPECT_TRUE(Wrapped(*Made(text)).shardy);
 }
 
+TEST(ManualComputationTest, ControlDependenciesAreCallsThatXlaUnderstands) {
+  const auto program = Made(R"(HloModule m, num_partitions=2
+
+ENTRY main {
+  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  first = f32[8] sine(x)
+  second = f32[8] cosine(x), control-predecessors={first}
+  ROOT r = (f32[8], f32[8]) tuple(first, second)
+}
+)");
+  ASSERT_NE(program, nullptr);
+  EXPECT_THAT(PrintModule(program->local.module), HasSubstr("control-predecessors="));
+  const std::string text = PrintModule(Wrapped(*program).module);
+  EXPECT_THAT(text, HasSubstr("= () custom-call(%first, %second), "
+                              "custom_call_target=\"control_dep\""));
+  EXPECT_THAT(text, Not(HasSubstr("control-predecessors=")));
+  // Read again, it is a control dependency.
+  const auto again = Made(text);
+  ASSERT_NE(again, nullptr);
+  const std::string local = PrintModule(again->local.module);
+  EXPECT_THAT(local, HasSubstr("control-predecessors="));
+  EXPECT_THAT(local, Not(HasSubstr("control_dep")));
+}
+
 TEST(ManualComputationTest, AProgramWithoutResultsIsWrittenForGspmd) {
   const auto first = Made(R"(HloModule none, num_partitions=4
 
