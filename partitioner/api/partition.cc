@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   StageTimes times;
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;
-  import_options.whole_results = options.whole_results;
+  import_options.replicated_results = options.replicated_results;
   absl::StatusOr<Program> program = absl::UnknownError("");
   {
     StageTimer timer(&times.import);

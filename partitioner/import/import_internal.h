@@ -42,8 +42,9 @@ struct InlinedModule {
 absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_calls);
 
 // Makes the calls whose known target only names an order (kOrders) into control dependencies, and
-// puts what is to be computed later behind what is to be computed before. Errors: E165 a call that
-// names no two values, or an order that contradicts the data flow or another call.
+// puts what is to be computed later behind what is to be computed before. A call without
+// has_side_effect is dead code, and gone. Errors: E165 a call that names no two values, or an order
+// that contradicts the data flow or another call.
 absl::Status OrderAsCalled(InlinedModule* inlined);
 
 // shardcall's own attribute, in the header of an exported module: the base meshes it was made with.

@@ -23,7 +23,11 @@ class OrderedModule {
         old_(inlined->module),
         new_(old_.shared_context()),
         cloner_(old_, &new_),
-        is_open_(old_.num_instructions()) {}
+        is_open_(old_.num_instructions()) {
+    for (int c = 0; c < old_.num_computations(); ++c) {
+      left_.push_back(old_.comp(CompId(c)).instructions.size());
+    }
+  }
 
   absl::Status Run() {
     SHARDCALL_RETURN_IF_ERROR(ReadCalls());
@@ -64,13 +68,50 @@ class OrderedModule {
                                    i.shape->ToString(false)),
              .fix = "Name two values, as jax.experimental.control_deps does"});
       }
-      const InstrId before = old_.operand(InstrId(k), 0), after = old_.operand(InstrId(k), 1);
-      std::vector<InstrId>& all = before_[after];
-      // What the instruction uses is computed before it anyway.
-      if (absl::c_linear_search(old_.operands(after), before)) continue;
-      if (!absl::c_linear_search(all, before)) all.push_back(before);
+      ReadCall(old_.operand(InstrId(k), 0), old_.operand(InstrId(k), 1));
     }
     return absl::OkStatus();
+  }
+
+  void ReadCall(InstrId first, InstrId second) {
+    const InstrId after = Annotated(second);
+    InstrId before = Annotated(first);
+    if (before == after && first != second) return;  // two names of one value
+    AddEdge(before, after);
+    // An element is there when what computes it is done. The element keeps its place in the chain:
+    // what is before it is before `after`, too.
+    while (old_.instr(before).opcode == Opcode::kGetTupleElement) {
+      const InstrId whole = old_.operand(before, 0);
+      const size_t index = static_cast<size_t>(old_.instr(before).as<TupleIndexAttrs>().index);
+      before = old_.instr(whole).opcode == Opcode::kTuple ? Annotated(old_.operands(whole)[index])
+                                                          : whole;
+    }
+    AddEdge(before, after);
+  }
+
+  // A value under its annotations of a sharding, which compute nothing.
+  InstrId Annotated(InstrId id) const {
+    while (HasTrait(KnownTargetOf(old_.instr(id)), kIsIdentity) &&
+           old_.instr(id).operand_count == 1) {
+      id = old_.operand(id, 0);
+    }
+    return id;
+  }
+
+  void AddEdge(InstrId before, InstrId after) {
+    // Parameters are there from the start. What an instruction uses is computed before it anyway.
+    if (old_.instr(before).opcode == Opcode::kParameter ||
+        old_.instr(after).opcode == Opcode::kParameter ||
+        absl::c_linear_search(old_.operands(after), before)) {
+      return;
+    }
+    std::vector<InstrId>& all = before_[after];
+    const RareAttributes* rare = old_.rare(old_.instr(after));
+    if (absl::c_linear_search(all, before) ||
+        (rare != nullptr && absl::c_linear_search(rare->control_predecessors, before))) {
+      return;
+    }
+    all.push_back(before);
   }
 
   std::vector<InstrId> NeedsOf(InstrId id) const {
@@ -82,7 +123,9 @@ class OrderedModule {
     if (const RareAttributes* rare = old_.rare(i)) add(rare->control_predecessors);
     if (const auto it = before_.find(id); it != before_.end()) add(it->second);
     if (HasTrait(i.opcode, kCallsComputation)) {
-      for (CompId c : CalledComputations(old_, i)) add(old_.comp(c).instructions);
+      for (CompId c : CalledComputations(old_, i)) {
+        if (left_[c.value] > 0) add(old_.comp(c).instructions);
+      }
     }
     return needs;
   }
@@ -102,24 +145,34 @@ class OrderedModule {
         continue;
       }
       const InstrId need = top.needs[top.next];
-      if (is_open_[need.value]) return Cycle(need, top.id);
+      if (is_open_[need.value]) return Cycle(open, need);
       is_open_[need.value] = true;
       open.push_back({need, NeedsOf(need)});
     }
     return absl::OkStatus();
   }
 
-  absl::Status Cycle(InstrId need, InstrId user) const {
-    return ToStatus(
-        {.code = "E165",
-         .message = "custom calls ask for an order that cannot be",
-         .where = absl::StrCat("%", old_.instr(need).name),
-         .expected = "no instruction that waits for itself",
-         .found = absl::StrCat("%", old_.instr(user).name, " waits for it, and it for that"),
-         .fix = "Remove one of the calls that order these"});
+  // Each of `open` from `first` on needs the next one, and the last one needs `first`.
+  absl::Status Cycle(const std::vector<Open>& open, InstrId first) const {
+    constexpr size_t kShown = 8;
+    const auto is_first = [first](const Open& o) { return o.id == first; };
+    std::string chain;
+    size_t shown = 0;
+    for (auto it = absl::c_find_if(open, is_first); it != open.end(); ++it) {
+      if (shown++ < kShown) absl::StrAppend(&chain, "%", old_.instr(it->id).name, " needs ");
+    }
+    if (shown > kShown) chain += "others, of which one needs ";
+    absl::StrAppend(&chain, "%", old_.instr(first).name);
+    return ToStatus({.code = "E165",
+                     .message = "custom calls ask for an order that cannot be",
+                     .where = absl::StrCat("%", old_.instr(first).name),
+                     .expected = "no instruction that has to be computed before itself",
+                     .found = std::move(chain),
+                     .fix = "Remove one of the calls that order these"});
   }
 
   void Add(InstrId id) {
+    --left_[old_.instr(id).computation.value];
     frame_of_.push_back(inlined_.frame_of[id.value]);
     Instruction copy = cloner_.CopyOf(id);
     if (NamesOrder(copy)) {  // nothing but its empty result remains
@@ -145,6 +198,7 @@ class OrderedModule {
   ModuleCloner cloner_;
   absl::flat_hash_map<InstrId, std::vector<InstrId>> before_;  // by what is computed after
   std::vector<bool> is_open_;
+  std::vector<size_t> left_;  // instructions of each computation that are not added yet
   std::vector<int32_t> frame_of_;
 };
 

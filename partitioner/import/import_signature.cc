@@ -93,10 +93,16 @@ absl::Status Annotations::ReadSignature(const ImportOptions& options, ModuleEdit
     const ShardingConstraint*& c = p_.constraints[id.value];
     // Shardy annotates the value (FuncResultSharding), not the result.
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
-    const bool whole =
-        k < static_cast<int>(options.whole_results.size()) && options.whole_results[k];
-    if (whole || (!given && !p_.may_set_output[k])) {
-      c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    const bool replicated =
+        k < static_cast<int>(options.replicated_results.size()) && options.replicated_results[k];
+    if (replicated || (!given && !p_.may_set_output[k])) {
+      ShardingConstraint closed = ClosedConstraint(p_.mesh, leaf->rank());
+      // The annotation of a root that computes something is its value's, and stays.
+      if (c != nullptr && m_.instr(root).opcode != Opcode::kTuple && !SameConstraint(*c, closed)) {
+        AskForIdentity(k, closed, edit);
+        continue;
+      }
+      c = Own(std::move(closed));
     }
     if (c == nullptr || c->unknown) continue;
     for (LeafId other : others) {

@@ -74,23 +74,24 @@ bool CutsNest(const Sharding* a, const Sharding* b) {
   return true;
 }
 
+// Appends the reduction over all partial axes, and returns the state after it.
+const Sharding* AddAllReduce(Context& context, const Shape* global, const Sharding* from,
+                             ReshardPlan* plan) {
+  Move move{MoveKind::kAllReduce, AxisList(from->partial().begin(), from->partial().end())};
+  move.before = from;
+  move.after = WithoutPartial(context, from);
+  move.bytes = AllReduceBytes(from->partial_op(), global->element_type(), LocalBytes(global, *from),
+                              static_cast<double>(AxesSize(move.axes)));
+  plan->moves.push_back(move);
+  return move.after;
+}
+
 // Between base meshes, or between cuts that do not nest: one permute where the shard counts agree,
 // else through full replication.
 void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
                       const Sharding* to, ReshardPlan* plan) {
-  const Sharding* current = from;
-  if (!current->partial().empty()) {
-    ShardingBuilder whole(*current);
-    whole.partial.clear();
-    Move move{MoveKind::kAllReduce, AxisList(current->partial().begin(), current->partial().end())};
-    move.before = current;
-    move.after = whole.Intern(context);
-    const double g = AxesSize(move.axes);
-    move.bytes = AllReduceBytes(current->partial_op(), global->element_type(),
-                                LocalBytes(global, *current), g);
-    plan->moves.push_back(move);
-    current = move.after;
-  }
+  const Sharding* current =
+      from->partial().empty() ? from : AddAllReduce(context, global, from, plan);
   if (current->HasShardedDim() && to->HasShardedDim() && SameCounts(current, to) &&
       to->partial().empty()) {
     Move move{MoveKind::kPermute, {}};
@@ -107,8 +108,8 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
 }
 
 // A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
-// overlap by at most the size of the smaller one. A value that becomes partial may be the identity
-// anywhere, so that no device needs anything.
+// overlap by at most the size of the smaller one. Nothing is bounded where a value becomes partial:
+// a device may have the identity instead of what it does not hold.
 double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
   if (from->partial().empty() && !to->partial().empty()) return 0;
   double need = ElementTypeBytes(global->element_type()), held = need;
@@ -142,6 +143,12 @@ bool EngineReduces(PartialOp op, ElementType type) {
   return false;
 }
 
+const Sharding* WithoutPartial(Context& context, const Sharding* s) {
+  ShardingBuilder b(*s);
+  b.partial.clear();
+  return b.Intern(context);
+}
+
 double CollectiveBytes(MoveKind kind, double local, double g) {
   switch (kind) {
     case MoveKind::kAllGather: return local * (g - 1);
@@ -168,14 +175,19 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
   auto plan = std::make_unique<ReshardPlan>();
   if (from != to) {
+    // The parts of one reduction, such as a maximum, are not the parts of another one.
+    const bool other_parts = !from->partial().empty() && !to->partial().empty() &&
+                             from->partial_op() != to->partial_op();
+    const Sharding* const start =
+        other_parts ? AddAllReduce(context, global, from, plan.get()) : from;
     std::optional<Move> one;
-    if (from->mesh() == to->mesh()) one = OneMove(global, from, to);
+    if (start->mesh() == to->mesh()) one = OneMove(global, start, to);
     if (one.has_value()) {
       plan->moves.push_back(*std::move(one));
-    } else if (from->mesh() == to->mesh() && CutsNest(from, to)) {
-      SearchReshard(context, global, from, to, &plan->moves);
+    } else if (start->mesh() == to->mesh() && CutsNest(start, to)) {
+      SearchReshard(context, global, start, to, &plan->moves);
     } else {
-      PlanAcrossMeshes(context, global, from, to, plan.get());
+      PlanAcrossMeshes(context, global, start, to, plan.get());
     }
   }
   plan->lower_bound = from == to ? 0 : LowerBound(global, from, to);

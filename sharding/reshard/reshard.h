@@ -49,6 +49,9 @@ struct ReshardPlan {
   int64_t peak_bytes = 0;  // largest sum of a move's input and output
 };
 
+// The same sharding of a value that is reduced.
+const Sharding* WithoutPartial(Context& context, const Sharding* s);
+
 // What one device holds of an array: the bytes of its tile.
 int64_t LocalBytes(const Shape* global, const Sharding& s);
 

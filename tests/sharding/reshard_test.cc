@@ -233,6 +233,23 @@ TEST_F(ReshardTest, PartialSumsStayPartialOnRequest) {
   EXPECT_EQ(Describe({16, 16}, ",+ab", ",+a"), "all-reduce over {b}: 1024 bytes\n");
 }
 
+// The parts of a maximum are not those of a sum.
+TEST_F(ReshardTest, PartsOfAnotherReductionAreReducedFirst) {
+  UseMesh({4, 2});
+  const auto describe = [&](const char* from, const char* to) {
+    ShardingBuilder b(*S(from));
+    b.partial_op = PartialOp::kMax;
+    std::string text;
+    for (const Move& m : PlanReshard(context_, F32({16, 16}), b.Intern(context_), S(to)).moves) {
+      absl::StrAppend(&text, MoveKindName(m.kind), " ", m.bytes, "; ");
+    }
+    return text;
+  };
+  EXPECT_EQ(describe(",+a", ",+b"), "all-reduce 1536; drop-partial 0; ");
+  EXPECT_EQ(describe(",+a", ",+a"), "all-reduce 1536; drop-partial 0; ");
+  EXPECT_EQ(describe(",b+a", ",+b"), "all-reduce 768; pad-partial 0; ");
+}
+
 // Each device has its shard already, and the identity is the rest of its part.
 TEST_F(ReshardTest, ShardsBecomePartsForNothing) {
   UseMesh({4, 2});

@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
                                Partition(std::move(module), partition));
     const LocalProgram& local = program->local;
     const bool results = CloseUneven(local.output_shapes, local.outputs, &request.open_results,
-                                     &partition.whole_results);
+                                     &partition.replicated_results);
     const bool parameters = CloseUneven(local.parameter_shapes, local.parameters,
                                         &request.open_parameters, /*whole=*/nullptr);
     if (!results && !parameters) return program;

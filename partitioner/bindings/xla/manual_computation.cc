@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
@@ -74,9 +75,37 @@ class Writer {
       const std::vector<InstrId> all =
           std::exchange(to_.mutable_rare(after).control_predecessors, {});
       for (InstrId before : all) {
-        to_.Add(to_.instr(after).computation, call, {before, after});
+        const InstrId first = ArrayOf(before), second = ArrayOf(after);
+        if (!first.valid() || !second.valid()) continue;
+        to_.Add(to_.instr(after).computation, call, {first, second});
       }
     }
+  }
+
+  // A value that stands for the instruction in a call with one operand for it: StableHLO has an
+  // operand for each element of a tuple. A start is one value there. Invalid if there is no array.
+  InstrId ArrayOf(InstrId id) {
+    const AsyncForms* const forms = FormsStartedBy(to_.instr(id).opcode);
+    if (forms != nullptr) return forms->start == forms->whole ? InstrId() : id;
+    while (to_.instr(id).shape->IsTuple()) {
+      const absl::Span<const Shape* const> elements = to_.instr(id).shape->tuple();
+      const auto element = absl::c_find_if(elements, HasArray);
+      if (element == elements.end()) return InstrId();
+      TupleIndexAttrs attrs;
+      attrs.index = element - elements.begin();
+      Instruction part;
+      part.opcode = Opcode::kGetTupleElement;
+      part.shape = *element;
+      part.attrs = InternAttributes(context_, attrs);
+      id = to_.Add(to_.instr(id).computation, part, {id});
+    }
+    return to_.instr(id).shape->IsArray() ? id : InstrId();
+  }
+  static bool HasArray(const Shape* shape) {
+    for (int k = 0; k < shape->num_leaves(); ++k) {
+      if (shape->leaf(k)->IsArray()) return true;
+    }
+    return false;
   }
 
   // Renames the computation of that name, if there is one. XLA calls the entry main, and numbers it

@@ -3,52 +3,24 @@
 
 #include <set>
 
-#include "absl/types/span.h"
-#include "shardcall/partitioner/ir/known_targets.h"
+#include "absl/algorithm/container.h"
 
 namespace shardcall::inline internal {
-namespace {
-
-// What has the value of an instruction that computes nothing, so that there may be nothing to emit.
-absl::Span<const InstrId> HandedOn(const Module& m, InstrId id) {
-  const Instruction& instr = m.instr(id);
-  if (instr.opcode == Opcode::kGetTupleElement &&
-      m.instr(m.operand(id, 0)).opcode == Opcode::kTuple) {
-    const auto k = static_cast<size_t>(instr.as<TupleIndexAttrs>().index);
-    return m.operands(m.operand(id, 0)).subspan(k, 1);
-  }
-  const bool computes_nothing = instr.opcode == Opcode::kGetTupleElement ||
-                                instr.opcode == Opcode::kTuple ||
-                                HasTrait(KnownTargetOf(instr), kIsIdentity);
-  return computes_nothing ? m.operands(id) : absl::Span<const InstrId>();
-}
-
-}  // namespace
 
 ControlEdges::ControlEdges(const Module& global, Module* local) : global_(global), local_(*local) {
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const RareAttributes* rare = global_.rare(global_.instr(InstrId(i)));
     if (rare == nullptr || rare->control_predecessors.empty()) continue;
-    Track(InstrId(i));
-    for (InstrId p : rare->control_predecessors) Track(p);
-  }
-}
-
-void ControlEdges::Track(InstrId id) {
-  std::vector<InstrId> open = {id};
-  while (!open.empty()) {
-    const InstrId next = open.back();
-    open.pop_back();
-    if (!emitted_.try_emplace(next).second) continue;
-    for (InstrId source : HandedOn(global_, next)) open.push_back(source);
+    ends_[InstrId(i)];
+    for (InstrId p : rare->control_predecessors) ends_[p];
   }
 }
 
 // Control dependencies attach to the emitted op itself, and not to the moves before and after it.
-// An instruction without emitted ops passes on its predecessors, and what computes its value.
+// What waits for an instruction without emitted ops waits for the predecessors of that.
 void ControlEdges::NoteEmitted(InstrId id, CompId computation, int begin) {
-  auto it = emitted_.find(id);
-  if (it == emitted_.end()) return;
+  const auto it = ends_.find(id);
+  if (it == ends_.end()) return;
   InstrId last, same;
   for (int i = begin; i < local_.num_instructions(); ++i) {
     const Instruction& instr = local_.instr(InstrId(i));
@@ -56,34 +28,36 @@ void ControlEdges::NoteEmitted(InstrId id, CompId computation, int begin) {
     last = InstrId(i);
     if (instr.opcode == global_.instr(id).opcode) same = last;
   }
-  if (same.valid()) {
-    it->second = {same};
-  } else if (last.valid()) {
-    it->second = {last};
+  Ends& ends = it->second;
+  ends.waits = same.valid() ? same : last;
+  if (ends.waits.valid()) {
+    ends.waited_for = {ends.waits};
   } else {
-    std::set<InstrId> passed_on;
-    const auto pass_on = [&](absl::Span<const InstrId> from) {
-      for (InstrId p : from) passed_on.insert(emitted_.at(p).begin(), emitted_.at(p).end());
-    };
-    if (const RareAttributes* rare = global_.rare(global_.instr(id))) {
-      pass_on(rare->control_predecessors);
-    }
-    pass_on(HandedOn(global_, id));
-    it->second.assign(passed_on.begin(), passed_on.end());
+    ends.waited_for = WaitedFor(id);
   }
+}
+
+std::vector<InstrId> ControlEdges::WaitedFor(InstrId id) const {
+  const RareAttributes* rare = global_.rare(global_.instr(id));
+  if (rare == nullptr) return {};
+  std::set<InstrId> all;
+  for (InstrId p : rare->control_predecessors) {
+    const std::vector<InstrId>& before = ends_.at(p).waited_for;
+    all.insert(before.begin(), before.end());
+  }
+  return {all.begin(), all.end()};
 }
 
 void ControlEdges::Keep(CompId comp) {
   for (InstrId id : global_.comp(comp).instructions) {
-    const RareAttributes* rare = global_.rare(global_.instr(id));
-    if (rare == nullptr) continue;
-    for (InstrId p : rare->control_predecessors) {
-      for (InstrId before : emitted_.at(p)) {
-        for (InstrId after : emitted_.at(id)) {
-          if (before == after) continue;
-          local_.mutable_rare(after).control_predecessors.push_back(before);
-        }
-      }
+    const auto it = ends_.find(id);
+    if (it == ends_.end() || !it->second.waits.valid()) continue;
+    const InstrId after = it->second.waits;
+    for (InstrId before : WaitedFor(id)) {
+      // What was emitted later, for another instruction of the same value, cannot be waited for.
+      // Operands are waited for anyway.
+      if (before >= after || absl::c_linear_search(local_.operands(after), before)) continue;
+      local_.mutable_rare(after).control_predecessors.push_back(before);
     }
   }
 }

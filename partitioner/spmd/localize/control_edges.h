@@ -14,20 +14,25 @@ class ControlEdges {
  public:
   ControlEdges(const Module& global, Module* local);
   // Whether the program has no control dependencies at all.
-  bool empty() const { return emitted_.empty(); }
+  bool empty() const { return ends_.empty(); }
   // The instructions of `computation` from `begin` on were emitted for `id`.
   void NoteEmitted(InstrId id, CompId computation, int begin);
   // Adds the control dependencies between the instructions emitted for a computation.
   void Keep(CompId comp);
 
  private:
-  void Track(InstrId id);
+  // The local instructions that stand for a global one.
+  struct Ends {
+    InstrId waits;                    // where an edge ends; invalid if nothing was emitted
+    std::vector<InstrId> waited_for;  // where an edge begins
+  };
+
+  // Where the edges to a global instruction begin, in increasing order.
+  std::vector<InstrId> WaitedFor(InstrId id) const;
 
   const Module& global_;
   Module& local_;
-  // Local instructions that stand for a global one: for both ends of each edge, and for what these
-  // merely hand on.
-  absl::flat_hash_map<InstrId, std::vector<InstrId>> emitted_;
+  absl::flat_hash_map<InstrId, Ends> ends_;  // of both sides of each edge
 };
 
 }  // namespace shardcall::inline internal

@@ -61,10 +61,7 @@ bool Planner::PlanCallbacks(InstrId id) {
 void Planner::PlanOnShards(InstrId id) {
   States need = table_.OperandStates(id);
   for (const Sharding*& state : need) {
-    if (state == nullptr || state->partial().empty()) continue;
-    ShardingBuilder b(*state);
-    b.partial.clear();
-    state = b.Intern(context_);
+    if (state != nullptr) state = WithoutPartial(context_, state);
   }
   PlanPassedStates(id, PlanKind::kManual, need);
 }

@@ -411,24 +411,41 @@ ENTRY e {
   EXPECT_EQ(WhyNotEqual(text, rig.options), "");
 }
 
-TEST(ControlEdges, WhatOnlyHandsAValueOnStandsForWhatComputesIt) {
-  Rig rig;
-  const std::string text = R"(HloModule m, num_partitions=4
+// An instruction for which nothing is emitted: what waits for it waits for its predecessors, and it
+// waits for nothing itself.
+TEST(ControlEdges, WhatEmitsNothingHandsItsPredecessorsOn) {
+  const Rig rig;
+  const auto local = [&](const std::string& body) {
+    const std::string text = absl::StrCat(R"(HloModule m, num_partitions=4
 
 ENTRY e {
   x = f32[8,4] parameter(0), sharding={devices=[4,1]<=[4]}
-  first = f32[8,4] sine(x)
-  told = f32[8,4] custom-call(first), custom_call_target="Sharding", sharding={devices=[4,1]<=[4]}
-  pair = (f32[8,4], f32[8,4]) tuple(told, x)
-  same = f32[8,4] get-tuple-element(pair), index=0
-  second = f32[8,4] cosine(x), control-predecessors={same}
-  ROOT r = (f32[8,4], f32[8,4]) tuple(first, second), sharding={{devices=[4,1]<=[4]}, {devices=[4,1]<=[4]}}
-}
-)";
-  const auto p = PartitionText(text, rig.options);
-  ASSERT_TRUE(p.ok()) << p.status();
-  EXPECT_THAT(LocalText(**p), HasSubstr("cosine(%x), control-predecessors={%first}"));
-  EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+  y = f32[8,4] exponential(x)
+  a = f32[8,4] sine(y)
+)",
+                                          body, "}\n");
+    const auto p = PartitionText(text, rig.options);
+    EXPECT_TRUE(p.ok()) << p.status();
+    EXPECT_EQ(WhyNotEqual(text, rig.options), "");
+    return p.ok() ? LocalText(**p) : "";
+  };
+  constexpr char kTold[] =
+      R"(f32[8,4] custom-call(y), custom_call_target="Sharding", sharding={devices=[4,1]<=[4]})";
+  const std::string annotation = local(absl::StrCat("  t = ", kTold, R"(, control-predecessors={a}
+  b = f32[8,4] cosine(x), control-predecessors={t}
+  ROOT r = (f32[8,4], f32[8,4], f32[8,4]) tuple(a, b, t)
+)"));
+  EXPECT_THAT(annotation, HasSubstr("cosine(%x), control-predecessors={%a}"));
+  EXPECT_THAT(annotation, HasSubstr("%y = f32[2,4]{1,0} exponential(%x)\n"));
+  const std::string element = local(R"(  pair = (f32[8,4], f32[8,4]) tuple(x, y)
+  t = f32[8,4] get-tuple-element(pair), index=1, control-predecessors={a}
+  b = f32[8,4] cosine(t), control-predecessors={t, a}
+  ROOT r = (f32[8,4], f32[8,4]) tuple(b, t), control-predecessors={a}
+)");
+  EXPECT_THAT(element, HasSubstr("cosine(%all-gather), control-predecessors={%a}"));
+  // What follows from the operands is not said again.
+  EXPECT_THAT(local("  ROOT b = f32[8,4] cosine(a), control-predecessors={y, a}\n"),
+              HasSubstr("cosine(%a), control-predecessors={%y}"));
 }
 
 TEST(Survival, RulesKeepAliasesLayoutsEffectsAndAttributes) {

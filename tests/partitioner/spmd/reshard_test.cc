@@ -137,6 +137,31 @@ TEST(Reshard, ShardsBecomePartsOfASumWithoutACollective) {
   }
 }
 
+// The parts of a maximum are reduced before the value becomes parts of a sum.
+TEST(Reshard, PartsOfAMaximumBecomePartsOfASum) {
+  for (const char* part : {"devices=[1,2,2]<=[4] last_tile_dims={unreduced, replicated}",
+                           "devices=[1,2,2]<=[2,2]T(1,0) last_tile_dims={unreduced, replicated}",
+                           "devices=[1,4]<=[4] last_tile_dims={unreduced}"}) {
+    SCOPED_TRACE(part);
+    VerifyFamily({.text = absl::StrCat(R"(
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] maximum(a, b)
+}
+
+ENTRY main {
+  x = s32[@A,@B] parameter(0), sharding={devices=[2,2]<=[4]}
+  least = s32[] constant(-100)
+  y = s32[@B] reduce(x, least), dimensions={0}, to_apply=f
+  ROOT r = s32[@B] custom-call(y), custom_call_target="Sharding", sharding={)",
+                                       part, "}\n}\n"),
+                  .sizes = AllSizes(),
+                  .meshes = {{{4}}},
+                  .no_fallback = true});
+  }
+}
+
 TEST(Reshard, PartialMaximumAndProduct) {
   for (const char* op : {"maximum", "multiply"}) {
     SCOPED_TRACE(op);

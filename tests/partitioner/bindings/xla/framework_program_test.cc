@@ -120,6 +120,16 @@ TEST_F(FrameworkProgramTest, AnOpenResultWhoseValueIsToldAnUnevenShardingIsWhole
   EXPECT_EQ(Held(**uneven)[1], "{{replicated}, {replicated}}");
   // Within the program the annotation holds.
   EXPECT_THAT(TotalsByOpcode((*uneven)->local), testing::SizeIs(1));
+  const size_t begin = std::string(kTold).find("  z ");
+  const auto alone = Made(OfSize(std::string(kTold).substr(0, begin) + R"(  z = f32[SIZE] negate(t)
+  ROOT r = f32[SIZE] custom-call(z), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"a\"}]>]>"}
+}
+)",
+                                 6),
+                          {false}, {true});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(Held(**alone)[1], "{replicated}");
+  EXPECT_THAT(TotalsByOpcode((*alone)->local), testing::SizeIs(1));
 }
 
 TEST_F(FrameworkProgramTest, WhatTheProgramLeavesUnreducedIsNotReduced) {

@@ -169,6 +169,30 @@ ENTRY main {
   EXPECT_THAT(local, Not(HasSubstr("control_dep")));
 }
 
+// In StableHLO a tuple is an operand for each of its elements, and XLA wants two operands.
+TEST(ManualComputationTest, AnElementStandsForATupleInACallForOrder) {
+  std::string text = kLoop;
+  const std::string product = "rhs_contracting_dims={0}";
+  text.insert(text.find(product) + product.size(), ", control-predecessors={loop}");
+  const std::string between =
+      "  loop2 = (s32[], f32[8,6]) while(loop), condition=condition, "
+      "body=body, control-predecessors={product}\n  ROOT";
+  text.replace(text.rfind("  ROOT"), 6, between);
+  const auto program = Made(text);
+  ASSERT_NE(program, nullptr);
+  const Module made = Wrapped(*program).module;
+  int calls = 0;
+  for (int k = 0; k < made.num_instructions(); ++k) {
+    const Instruction& i = made.instr(InstrId(k));
+    if (i.opcode != Opcode::kCustomCall || i.as<CustomCallAttrs>().target != "control_dep")
+      continue;
+    ++calls;
+    ASSERT_EQ(i.operand_count, 2);
+    for (InstrId operand : made.operands(i)) EXPECT_TRUE(made.instr(operand).shape->IsArray());
+  }
+  EXPECT_GE(calls, 1) << PrintModule(made);
+}
+
 TEST(ManualComputationTest, AProgramWithoutResultsIsWrittenForGspmd) {
   const auto first = Made(R"(HloModule none, num_partitions=4
 
