@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/build/embed.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
@@ -100,12 +101,6 @@ class Writer {
       id = to_.Add(to_.instr(id).computation, part, {id});
     }
     return to_.instr(id).shape->IsArray() ? id : InstrId();
-  }
-  static bool HasArray(const Shape* shape) {
-    for (int k = 0; k < shape->num_leaves(); ++k) {
-      if (shape->leaf(k)->IsArray()) return true;
-    }
-    return false;
   }
 
   // Renames the computation of that name, if there is one. XLA calls the entry main, and numbers it

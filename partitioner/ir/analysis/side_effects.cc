@@ -19,12 +19,14 @@ bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   return !HasTrait(KnownTargetOf(instr), silent);
 }
 
-bool ResultsInArray(const Instruction& instr) {
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    if (instr.shape->leaf(k)->IsArray()) return true;
+bool HasArray(const Shape* shape) {
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    if (shape->leaf(k)->IsArray()) return true;
   }
   return false;
 }
+
+bool ResultsInArray(const Instruction& instr) { return HasArray(instr.shape); }
 
 bool RunsOnShards(const Instruction& instr) {
   return HasTrait(KnownTargetOf(instr), kOnShards) && !ResultsInArray(instr);

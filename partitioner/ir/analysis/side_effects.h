@@ -25,6 +25,7 @@ bool IsPure(Opcode opcode);
 bool HasSideEffect(const Instruction& instr, EffectsAt at);
 
 // False for nothing, tokens, and tuples of them.
+bool HasArray(const Shape* shape);
 bool ResultsInArray(const Instruction& instr);
 
 // Whether each device makes this call, with its shards of the operands, however these are sharded

@@ -17,6 +17,8 @@ std::string Dep(const std::string& name, const std::string& operands,
                       "), custom_call_target=\"control_dep\", custom_call_has_side_effect=true, "
                       "api_version=API_VERSION_TYPED_FFI, backend_config={}\n");
 }
+// Two values that do not need each other.
+constexpr char kTwo[] = "  x = f32[4] parameter(0)\n  a = f32[4] sine(x)\n  b = f32[4] cosine(x)\n";
 // Each instruction of the entry but the parameters, with what precedes it.
 std::string Order(const Program& p) {
   std::vector<std::string> out;
@@ -36,11 +38,9 @@ std::string Order(const Program& p) {
 absl::Status Refused(const std::string& body) { return TryImport(EntryModule(body)).status(); }
 
 TEST(ImportOrder, WhatIsComputedLaterStandsLater) {
-  const Program p =
-      Import(EntryModule("  x = f32[4] parameter(0)\n  a = f32[4] sine(x)\n"
-                         "  b = f32[4] cosine(x)\n  c = f32[4] exponential(x)\n" +
-                         Dep("o", "c, b") + Dep("q", "b, a") + Dep("again", "b, a") +
-                         "  ROOT r = (f32[4], f32[4], f32[4]) tuple(a, b, c)\n"));
+  const Program p = Import(EntryModule(absl::StrCat(kTwo, "  c = f32[4] exponential(x)\n") +
+                                       Dep("o", "c, b") + Dep("q", "b, a") + Dep("again", "b, a") +
+                                       "  ROOT r = (f32[4], f32[4], f32[4]) tuple(a, b, c)\n"));
   EXPECT_EQ(Order(p), "c, b after c, a after b, r");
 }
 
@@ -107,9 +107,7 @@ TEST(ImportOrder, AnAnnotatedValueIsTheValue) {
     return absl::StrCat("  ", name, " = f32[4] custom-call(", value,
                         "), custom_call_target=\"Sharding\", sharding={devices=[2]<=[2]}\n");
   };
-  const std::string begin =
-      "  x = f32[4] parameter(0)\n  a = f32[4] sine(x)\n  b = f32[4] cosine(x)\n" + told("t", "a") +
-      told("u", "b");
+  const std::string begin = kTwo + told("t", "a") + told("u", "b");
   const std::string end = "  ROOT r = (f32[4], f32[4]) tuple(t, u)\n";
   EXPECT_EQ(Order(Import(EntryModule(begin + Dep("o", "u, t") + end, "num_partitions=2"))),
             "b, a after b, t, u, t.1, u.1, r");
@@ -128,18 +126,13 @@ TEST(ImportOrder, ParametersAreThereFromTheStart) {
 }
 
 TEST(ImportOrder, ValuesThatOnlyACallNamesAreNotComputed) {
-  const Program p =
-      Import(EntryModule("  x = f32[4] parameter(0)\n  a = f32[4] sine(x)\n"
-                         "  b = f32[4] cosine(x)\n" +
-                         Dep("o", "a, b") + "  ROOT r = f32[4] negate(a)\n"));
+  const Program p = Import(EntryModule(kTwo + Dep("o", "a, b") + "  ROOT r = f32[4] negate(a)\n"));
   EXPECT_EQ(Order(p), "a, r");
 }
 
 TEST(ImportOrder, TheEmptyResultOfACallMayBeUsed) {
   const Program p =
-      Import(EntryModule("  x = f32[4] parameter(0)\n  a = f32[4] sine(x)\n"
-                         "  b = f32[4] cosine(x)\n" +
-                         Dep("o", "a, b") + "  ROOT r = (f32[4], ()) tuple(b, o)\n"));
+      Import(EntryModule(kTwo + Dep("o", "a, b") + "  ROOT r = (f32[4], ()) tuple(b, o)\n"));
   EXPECT_EQ(Order(p), "a, b after a, o, r");
   EXPECT_EQ(p.module.instr(FindInstr(p, "o")).opcode, Opcode::kTuple);
 }
