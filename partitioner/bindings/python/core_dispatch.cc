@@ -15,7 +15,7 @@ namespace {
 struct Hooks {
   nb::object swap, restore;  // of this thread's settings: swap gives what they were before
   nb::object trace_context, eval_trace;
-  nb::object traced;  // is asked (settings, settings before) where JAX traces for something else
+  nb::object traced;  // (settings, settings before, function): what is called where JAX traces
   nb::object trace;   // the name of the attribute
 
   static Hooks& OfProcess() {
@@ -44,17 +44,18 @@ int Init(PyObject* self, PyObject* args, PyObject* kwargs) {
   return 0;
 }
 
-// 0, or -1 with an exception.
-int CheckTraced(const Hooks& hooks, PyObject* settings, PyObject* before) {
+// A new reference to what is called, or null with an exception.
+PyObject* Called(const Hooks& hooks, const Dispatch& d, PyObject* before) {
   PyObject* const trace = PyObject_GetAttr(hooks.trace_context.ptr(), hooks.trace.ptr());
-  if (trace == nullptr) return -1;
+  if (trace == nullptr) return nullptr;
   const bool evaluates = trace == hooks.eval_trace.ptr();
   Py_DECREF(trace);
-  if (evaluates) return 0;
-  PyObject* const answer =
-      PyObject_CallFunctionObjArgs(hooks.traced.ptr(), settings, before, nullptr);
-  Py_XDECREF(answer);
-  return answer == nullptr ? -1 : 0;
+  if (!evaluates) {
+    return PyObject_CallFunctionObjArgs(hooks.traced.ptr(), d.settings, before, d.function,
+                                        nullptr);
+  }
+  Py_INCREF(d.function);
+  return d.function;
 }
 
 PyObject* Call(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -66,10 +67,9 @@ PyObject* Call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   PyObject* const before = PyObject_CallFunctionObjArgs(hooks.swap.ptr(), d->settings, nullptr);
   if (before == nullptr) return nullptr;
-  PyObject* result = nullptr;
-  if (CheckTraced(hooks, d->settings, before) == 0) {
-    result = PyObject_Call(d->function, args, kwargs);
-  }
+  PyObject* const called = Called(hooks, *d, before);
+  PyObject* const result = called == nullptr ? nullptr : PyObject_Call(called, args, kwargs);
+  Py_XDECREF(called);
   // The settings are put back also after an exception, which stays.
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

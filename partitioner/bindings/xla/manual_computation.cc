@@ -92,13 +92,9 @@ class Writer {
       const absl::Span<const Shape* const> elements = to_.instr(id).shape->tuple();
       const auto element = absl::c_find_if(elements, HasArray);
       if (element == elements.end()) return InstrId();
-      TupleIndexAttrs attrs;
-      attrs.index = element - elements.begin();
-      Instruction part;
-      part.opcode = Opcode::kGetTupleElement;
-      part.shape = *element;
-      part.attrs = InternAttributes(context_, attrs);
-      id = to_.Add(to_.instr(id).computation, part, {id});
+      MonoidTable monoids(&to_);
+      GraphBuilder b(&to_, to_.instr(id).computation, &monoids);
+      id = b.GetTupleElement(id, element - elements.begin());
     }
     return to_.instr(id).shape->IsArray() ? id : InstrId();
   }
@@ -116,6 +112,7 @@ class Writer {
       if (comp.name == name) comp.name = context_.Intern(free);
     }
   }
+
   // `shape` with the dimensions of the global shape, and its own layout.
   const Shape* WithWholeDims(const Shape* shape, const Shape* whole) {
     return shape->IsArray() ? context_.WithDims(shape, whole->dims()) : shape;

@@ -5,25 +5,19 @@ import importlib.util
 import sys
 
 
-def _stage(program):
-    """The jax.stages.Lowered, or None."""
-    stages = sys.modules.get('jax.stages')
-    inner = getattr(program, '_wrapped', program)  # of shardcall.jax
-    return inner if stages is not None and isinstance(inner, stages.Lowered) else None
-
-
 def is_lowered(program):
-    return _stage(program) is not None
+    stages = sys.modules.get('jax.stages')
+    return stages is not None and isinstance(program, stages.Lowered)
 
 
 def settings_of(program):
     """Those of the function of shardcall.jax.jit that was lowered, else None."""
-    return program._settings if is_lowered(program) and program is not _stage(program) else None
+    return getattr(program, '_settings', None) if is_lowered(program) else None
 
 
 def to_hlo(program):
     """(a serialised HloModuleProto, its name, the number of partitions)."""
-    return _converted(_stage(program).compiler_ir('stablehlo'))
+    return _converted(program.compiler_ir('stablehlo'))
 
 
 def _converted(module):

@@ -40,8 +40,8 @@ def _bytes_of(program, converter):
         data = bytes(program)
     else:
         raise Error(
-            f'E060 a {type(program).__name__} is no program. Fix: Give HLO or StableHLO as str or '
-            'bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
+            f'E060 an object of type {type(program).__name__} is no program. Fix: Give HLO or '
+            'StableHLO as str or bytes, a pathlib.Path of a file, or a jax.stages.Lowered')
     if not converter and _core.looks_like_stablehlo(data):
         return _lowered.of_stablehlo(data) or (data, name, 0)
     return data, name, 0

@@ -81,14 +81,20 @@ def unused(key, called):
     targets `called`, nor one before has called, by themselves or by what follows from them."""
     out = []
     for name, entry in key[0]:
-        made = json.loads(entry)
-        derived = (made.get(part) for part in ('vjp', 'batching'))
-        names = {name, *(d['target'] for d in derived if isinstance(d, dict) and 'target' in d)}
-        if names & called:
+        if _targets_of(name, entry) & called:
             _used.add(entry)
         elif entry not in _used:
             out.append(name)
     return out
+
+
+@functools.lru_cache(maxsize=256)
+def _targets_of(name, entry):
+    """The target of an entry of `rules`, and those that its gradient and its vmap call."""
+    made = json.loads(entry)
+    derived = (made.get(part) for part in ('vjp', 'batching'))
+    return frozenset({name, *(d['target'] for d in derived
+                              if isinstance(d, dict) and 'target' in d)})
 
 
 def tell_unused(names, program, called=frozenset()):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """shardcall.jax on JAX's own CPU client, eight devices. Exit status 77 without JAX."""
+import copy
 import functools
 import glob
 import os
@@ -367,77 +368,55 @@ class JaxTest(unittest.TestCase):
         told = [w for w in told if issubclass(w.category, shardcall.Warning)]
         self.assertLessEqual(len(told), 1)
 
-    def test_a_jit_or_a_gradient_around_it_is_told_once(self):
-        f = sj.jit(lambda x: (x * x).sum())
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter('always')
-            for _ in range(2):
-                self.assertEqual(jax.jit(lambda x: f(x) + 1)(self.x), (np.asarray(self.x)**2).sum() + 1)
-                np.testing.assert_array_equal(jax.grad(f)(self.x), 2 * np.asarray(self.x))
-                jax.vmap(f)(self.x)
-                sj.jit(jax.grad(f))(self.x)
-        told = [w for w in told if issubclass(w.category, shardcall.Warning)]
-        self.assertEqual(len(told), 2)  # the jit, the gradient
-        strict = sj.jit(lambda x: x + 1, strict=True)
-        with self.assertRaises(shardcall.Error):
-            jax.jit(lambda x: strict(x) + 2)(self.x)
+    def test_it_is_the_same_kind_of_function_as_jax_s(self):
+        def double(x):
+            return x * 2
 
-    def warned(self, function, *args):
-        """The warnings of the package from a call."""
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter('always')
-            function(*args)
-        return [w for w in told if issubclass(w.category, shardcall.Warning)]
+        theirs, ours = jax.jit(double), sj.jit(double)
+        self.assertIs(ours.__wrapped__, theirs.__wrapped__)
+        self.assertIsInstance(ours.trace(self.x), jax.stages.Traced)
+        self.assertIsInstance(ours.lower(self.x), jax.stages.Lowered)
+        self.assertIsInstance(ours.trace(self.x).lower(), jax.stages.Lowered)
+        self.assertIn('as_text', dir(ours.lower(self.x)))
+        np.testing.assert_array_equal(ours.trace(self.x)(self.x), 2 * np.asarray(self.x))
+        for copied in (copy.copy(ours), copy.deepcopy({'step': ours})['step']):
+            np.testing.assert_array_equal(copied(self.x), 2 * np.asarray(self.x))
 
-    def test_a_partitioner_within_a_jit_is_told(self):
-        def f(x, strict):
-            with sj.partitioner(strict=strict):
-                return jnp.sin(x)
+    def test_a_method_is_one_of_its_object(self):
+        class Model:
+            @functools.partial(sj.jit, static_argnums=0)
+            def step(self, x):
+                """Doubles."""
+                return x * 2
 
-        told = self.warned(jax.jit(f, static_argnums=1), self.x, False)
-        self.assertEqual([str(w.message)[:4] for w in told], ['W205'])
-        with self.assertRaises(shardcall.Error):
-            jax.jit(f, static_argnums=1)(self.x, True)
-        # What is around it decides, and is ours.
-        self.assertEqual(self.warned(sj.jit(f, static_argnums=1), self.x, True), [])
+            @functools.partial(sj.jit, static_argnums=0, rules={'one': 'a b -> a b'})
+            def call(self, x):
+                return jax.ffi.ffi_call('one', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
 
-    def test_a_warning_stands_at_the_user_s_line(self):
-        inner = sj.jit(jnp.cos)
-        told = self.warned(jax.jit(lambda x: inner(x)), self.x)
-        self.assertEqual([os.path.realpath(w.filename) for w in told], [os.path.realpath(__file__)])
+        model = Model()
+        self.assertEqual(model.step, model.step)
+        self.assertIs(model.step.__self__, model)
+        self.assertEqual((model.step.__name__, model.step.__doc__), ('step', 'Doubles.'))
+        np.testing.assert_array_equal(model.step(self.x), 2 * np.asarray(self.x))
+        # Its own rules, with no arguments lost.
+        self.assertEqual(sj.explain(model.call, self.x).total_bytes, 0)
+        self.assertEqual(sj.explain(functools.partial(model.call, self.x)).total_bytes, 0)
+        sj.expect(model.call, self.x, contract='bytes=0')
+        traces = []
+        outer = sj.jit(lambda f, x: traces.append(f) or f(x), static_argnums=0)
+        for _ in range(2):
+            np.testing.assert_array_equal(outer(model.step, self.x), 2 * np.asarray(self.x))
+        self.assertEqual(len(traces), 1)
 
-    def test_a_rule_for_a_target_that_is_not_called_is_told_once(self):
-        def run():
-            for k in range(2):
-                sj.jit(lambda x: relu(x) + k, rules={'custom_rleu': 'a b -> a b'})(self.x)
+    def test_what_a_loop_yields_under_a_constraint_is_its_result_s_sharding(self):
+        def steps(p, update):
+            return jax.lax.fori_loop(0, 2, lambda i, p: jax.lax.with_sharding_constraint(
+                p + update, sharded(None, 'data')), p)
 
-        told = self.warned(run)
-        self.assertEqual(len(told), 1)
-        self.assertIn('W206 rules= has a rule for "custom_rleu"', str(told[0].message))
-        self.assertIn('it calls custom_relu', str(told[0].message))
-
-        def within():
-            with sj.partitioner(rules={'no_target': 'a b -> a b', 'late': 'a b -> a b'}):
-                jax.jit(lambda x: x - 7)(self.x)
-                explained(sj.explain, 'late')
-
-        def explained(function, name):
-            return function(lambda x: jax.ffi.ffi_call(
-                name, jax.ShapeDtypeStruct(x.shape, x.dtype))(x), self.x)
-
-        told = self.warned(within)
-        self.assertEqual(len(told), 1)
-        self.assertIn('"no_target", which any program within', str(told[0].message))
-
-    def test_a_misspelt_rule_is_named_where_the_target_has_none(self):
-        def f(x):
-            return jax.ffi.ffi_call('my_kernel', jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-
-        with self.assertRaises(shardcall.Error) as raised:
-            sj.explain(f, self.x, rules={'my_kernl': 'a b -> a b'})
-        self.assertEqual(raised.exception.code, 'E101')
-        self.assertIn('my_kernl', raised.exception.fix)
-        self.assertIn('(allow_replicate=my_kernel)', raised.exception.fix)
+        p = jax.device_put(whole_numbers(8, 16), sharded())
+        compiled = sj.jit(steps).lower(p, self.x).compile()
+        self.assertEqual(compiled(p, self.x).sharding.spec, P(None, 'data'))
+        self.assertEqual(jax.jit(steps)(p, self.x).sharding.spec, P(None, 'data'))
 
     def test_explain_keeps_what_it_is_not_given(self):
         def call(name, x):

@@ -179,6 +179,20 @@ class TargetTest(unittest.TestCase):
             sj.check(wrong, vjp=True)
         self.assertEqual(raised.exception.code, 'E191')
 
+    def test_a_gradient_in_python_has_a_gradient(self):
+        weigh = sj.target('weigh', rule='... d, d -> ... d',
+                          vjp=lambda operands, results, ct, times: (
+                              weigh(ct, operands[1], times=times), jnp.zeros_like(operands[1])))
+        self.addCleanup(sj.target, 'weigh', rule='... d, d -> ... d', vjp=BACKWARD)
+
+        def second(function):
+            def first(x):
+                return (function(x, self.w)**3).sum()
+            return jax.grad(lambda x: (jax.grad(first)(x)**2).sum())(self.x)
+
+        np.testing.assert_allclose(second(functools.partial(weigh, times=TWO)),
+                                   second(lambda x, w: 2 * x * w), rtol=1e-6)
+
     def test_vmap_as_it_is_told(self):
         spread = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD, batching='loop')
         self.addCleanup(sj.target, 'weigh', rule='... d, d -> ... d', vjp=BACKWARD)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our partitioner in the place of XLA's: jax.jit stays as it is, but for its compile step."""
+import contextlib
 import ctypes
 import threading
 
@@ -22,6 +23,7 @@ _lock = threading.RLock()
 _framework = 0  # number of JAX's registrations taken over so far
 _registered = {}  # (platform, target): the function registered with XLA
 _left_to_xla = set()  # why our reader or our writer did not convert programs
+_marked = False  # whether any program may have the scopes of check_outermost
 
 
 def install():
@@ -85,15 +87,46 @@ def _tell(program, why, strict):
     telling.once(message)
 
 
+# Scopes that name what is traced as ours in a program that is not: an op's location has them. Most
+# such programs are never compiled for several devices (jax.eval_shape), so the telling waits.
+_WITHIN, _STRICTLY_WITHIN = 'shardcall.jax:within', 'shardcall.jax:strictly_within'
+
+
+def _transformations():
+    """The names of JAX's traces from the innermost, without those of vmap, which compiles nothing
+    itself."""
+    trace = core.trace_ctx.trace
+    while trace is not None:
+        name = type(trace).__name__
+        if name != 'BatchTrace':
+            yield name
+        trace = getattr(trace, 'parent_trace', None)
+
+
 def check_outermost(settings, what):
     """Tells of `what` of ours, a function of `jit` or a `partitioner`, that begins where JAX
-    traces for something else."""
-    trace = type(core.trace_ctx.trace).__name__
-    # vmap calls it without compiling anything.
-    if trace not in ('EvalTrace', 'BatchTrace'):
-        _tell('a program', f'{what} is within a jit or a transformation of JAX that is not '
-              f'({trace}). What that compiles, a backward pass for one, is XLA\'s: use '
-              'shardcall.jax.jit, or partitioner, around it', settings.strict)
+    traces for something else. Gives the context to trace within."""
+    global _marked
+    traces = list(_transformations())
+    if traces[0] == 'EvalTrace':
+        return contextlib.nullcontext()
+    if 'DynamicJaxprTrace' in traces:
+        _marked = True
+        return jax.named_scope(_STRICTLY_WITHIN if settings.strict else _WITHIN)
+    _tell('a program', f'{what} is within a transformation of JAX that is not '
+          f'({traces[0]}). What that compiles, a backward pass for one, is XLA\'s: use '
+          'shardcall.jax.jit, or partitioner, around it', settings.strict)
+    return contextlib.nullcontext()
+
+
+def _tell_of_marks(computation):
+    """Of functions of `jit`, and `partitioner`s, in a program that neither is around."""
+    code = conversion.to_bytecode(computation)
+    strict = _STRICTLY_WITHIN.encode() in code
+    if strict or _WITHIN.encode() in code:
+        _tell(_named(computation), 'a function of shardcall.jax.jit, or a '
+              'shardcall.jax.partitioner, is within it, and the outermost jit decides: use '
+              'shardcall.jax.jit, or partitioner, around it', strict)
 
 
 def _why_not(build_options):
@@ -110,7 +143,10 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     settings = _settings.current()
     original = _ORIGINAL or compiler.compile_or_get_cached
     build = compile_options.executable_build_options
-    if settings is None or (build.num_partitions <= 1 and build.num_replicas <= 1):
+    single = build.num_partitions <= 1 and build.num_replicas <= 1
+    if settings is None and _marked and not single:
+        _tell_of_marks(computation)
+    if settings is None or single:
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     why = _why_not(build)
     if why is not None:

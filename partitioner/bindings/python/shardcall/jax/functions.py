@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """jit, partitioner, explain, expect."""
 import contextlib
+import copy
 import functools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import jax
 from jax._src import core
+from jax._src import source_info_util
 
 from shardcall import _core
 from shardcall import registry
@@ -14,6 +17,9 @@ from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
 from shardcall.types import Path, Paths, Rules, Targets
+
+# So that JAX takes the caller's source line as that of a call.
+source_info_util.register_exclusion(__file__)
 
 
 @contextlib.contextmanager
@@ -41,45 +47,53 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
     compiling.install()
     made = _settings.make(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                           max_reshard_bytes=max_reshard_bytes, strict=strict, report=report)
+    outermost = contextlib.nullcontext()
     if _settings.current() is None:
-        compiling.check_outermost(made, 'shardcall.jax.partitioner')
-    with _settings.Scope(made) as scope:
+        outermost = compiling.check_outermost(made, 'shardcall.jax.partitioner')
+    with outermost, _settings.Scope(made) as scope:
         yield
     registry.tell_unused(sorted(scope.unused or ()), 'any program within shardcall.jax.partitioner')
 
 
-class Lowered:
-    """jax.stages.Lowered, whose `compile` partitions by shardcall."""
+# JAX makes the stages of a program itself, so that ours begin as copies of them.
+def _staged(kind, stage, settings):
+    made = copy.copy(stage)
+    made.__class__ = kind
+    made._wrapped, made._settings = stage, settings
+    return made
 
-    def __init__(self, lowered, settings):
-        self._wrapped, self._settings = lowered, settings
+
+class Lowered(jax.stages.Lowered):
+    """jax.stages.Lowered, whose `compile` partitions by shardcall."""
 
     def compile(self, *args, **kwargs):
         with _settings.context(self._settings):
             return self._wrapped.compile(*args, **kwargs)
 
-    def __getattr__(self, name):
-        return getattr(self._wrapped, name)
 
-
-class Traced:
+class Traced(jax.stages.Traced):
     """jax.stages.Traced, whose `lower` gives a Lowered of ours."""
-
-    def __init__(self, traced, settings):
-        self._wrapped, self._settings = traced, settings
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Lowered(self._wrapped.lower(*args, **kwargs), self._settings)
+            return _staged(Lowered, self._wrapped.lower(*args, **kwargs), self._settings)
 
-    def __getattr__(self, name):
-        return getattr(self._wrapped, name)
+    def __call__(self, *args, **kwargs):
+        with _settings.context(self._settings):
+            return self._wrapped(*args, **kwargs)
 
 
-def _traced(settings, outer):
-    """A function is called where JAX traces."""
-    if not isinstance(outer, _settings.Settings):
-        compiling.check_outermost(settings, 'a function of shardcall.jax.jit')
+def _traced(settings, outer, function):
+    """What is called for a function where JAX traces."""
+    if isinstance(outer, _settings.Settings):
+        return function
+    outermost = compiling.check_outermost(settings, 'a function of shardcall.jax.jit')
+
+    def within(*args, **kwargs):
+        with outermost:
+            return function(*args, **kwargs)
+
+    return within
 
 
 _core.set_dispatch(_settings.swap, _settings.restore, core.trace_ctx, core.eval_trace, _traced)
@@ -93,23 +107,32 @@ class Jitted(_core.Dispatch):
         super().__init__(jitted, settings)
         self._wrapped, self._settings = jitted, settings
         functools.update_wrapper(self, jitted)
+        self.__wrapped__ = getattr(jitted, '__wrapped__', jitted)  # the function without a jit
 
     def lower(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Lowered(self._wrapped.lower(*args, **kwargs), self._settings)
+            return _staged(Lowered, self._wrapped.lower(*args, **kwargs), self._settings)
 
     def trace(self, *args, **kwargs):
         with _settings.context(self._settings):
-            return Traced(self._wrapped.trace(*args, **kwargs), self._settings)
+            return _staged(Traced, self._wrapped.trace(*args, **kwargs), self._settings)
 
     def eval_shape(self, *args, **kwargs):
-        return self._wrapped.eval_shape(*args, **kwargs)
+        with _settings.context(self._settings):
+            return self._wrapped.eval_shape(*args, **kwargs)
 
     def clear_cache(self):
         self._wrapped.clear_cache()
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
+
+    # As of any function, a copy is the function itself.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     def __getattr__(self, name):
         return getattr(self.__dict__['_wrapped'], name)
@@ -152,12 +175,32 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
             name: value for name, value in ours.items() if value != defaults[name]})
         fun = fun._wrapped
     # A function that is jitted already keeps its own options.
-    jitted = fun if hasattr(fun, 'lower') and not options else jax.jit(fun, **options)
+    jitted = fun if _is_jitted(fun) and not options else jax.jit(fun, **options)
     return Jitted(jitted, made)
+
+
+def _is_jitted(function):
+    # A bound method has the attributes of its function, but these want its object.
+    return hasattr(function, 'lower') and not isinstance(function, types.MethodType)
+
+
+def _unbound(function, args, kwargs):
+    """The function of a method or of a functools.partial, with all of its arguments."""
+    while True:
+        if isinstance(function, types.MethodType):
+            function, args = function.__func__, (function.__self__, *args)
+        elif isinstance(function, functools.partial):
+            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+            function = function.func
+        else:
+            return function, args, kwargs
 
 
 def _program(function, args, kwargs, given):
     """What is partitioned of a call of the function, which is compiled and does not run."""
+    unbound = _unbound(function, args, kwargs)
+    if _is_jitted(unbound[0]):  # else JAX takes them as they are
+        function, args, kwargs = unbound
     own = isinstance(function, (Jitted, Traced, Lowered))
     base = function._settings if own else _settings.current() or _settings.make()
     settings = _settings.changed(base, given)
@@ -167,7 +210,7 @@ def _program(function, args, kwargs, given):
             raise TypeError(f'a {type(inner).__name__} has its arguments: expected no others')
         return compiling.partitioned(inner.lower if isinstance(inner, jax.stages.Traced)
                                      else lambda: inner, settings)
-    jitted = inner if hasattr(inner, 'lower') else jax.jit(inner)
+    jitted = inner if _is_jitted(inner) else jax.jit(inner)
     return compiling.partitioned(lambda: jitted.lower(*args, **kwargs), settings)
 
 
