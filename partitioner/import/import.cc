@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/sharding/partial_op.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -159,6 +161,42 @@ absl::Status RefuseUnbounded(const Module& module) {
   return absl::OkStatus();
 }
 
+absl::Status RefuseUnreduced(const Module& module, InstrId id, const Shape* leaf, PartialOp op) {
+  if (!leaf->IsArray() ||
+      IdentityLiteral(module.context(), MonoidOf(op), leaf->element_type()) != nullptr) {
+    return absl::OkStatus();
+  }
+  return ToStatus({.code = "E165",
+                   .message = "a value is said to be unreduced, and its type has no such reduction",
+                   .where = std::string(module.instr(id).name),
+                   .expected = absl::StrCat("a type that has ", PartialOpName(op)),
+                   .found = std::string(ElementTypeName(leaf->element_type())),
+                   .fix = "Reduce the value, or convert it to another type before"});
+}
+
+// Whether each value that is said to be unreduced can be: a device that has no part of it holds the
+// reduction's identity.
+absl::Status CheckUnreduced(const Program& p) {
+  for (uint32_t l = 0; l < p.constraints.size(); ++l) {
+    const ShardingConstraint* c = p.constraints[l];
+    if (c == nullptr || c->unreduced.empty()) continue;
+    SHARDCALL_RETURN_IF_ERROR(RefuseUnreduced(p.module, p.leaves.instr(LeafId(l)),
+                                              p.LeafShape(LeafId(l)), c->unreduced_op));
+  }
+  for (int n = 0; n < p.module.num_instructions(); ++n) {
+    const auto at = p.boundaries.find(InstrId(n));
+    if (at == p.boundaries.end()) continue;
+    const std::vector<ManualBoundary::Partial>& partial = at->second.manual_partial;
+    for (size_t k = 0; k < partial.size(); ++k) {
+      if (partial[k].axes.empty()) continue;
+      SHARDCALL_RETURN_IF_ERROR(RefuseUnreduced(
+          p.module, at->first, p.module.instr(at->first).shape->leaf(static_cast<int>(k)),
+          partial[k].op));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options) {
@@ -199,6 +237,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
       program.module = std::move(inlined.module);
       program.module.header.num_partitions = program.num_partitions;
       program.module.header.has_num_partitions = true;
+      SHARDCALL_RETURN_IF_ERROR(CheckUnreduced(program));
       return program;
     }
     import_internal::ApplyEdit(edit, &inlined);

@@ -16,7 +16,6 @@ namespace {
 // not encoded from infinity, since that gives NaN in some of them.
 uint64_t ExtremeFloat(ElementType type, bool greatest) {
   const FloatFormat& f = GetFloatFormat(type);
-  if (f.special == FloatFormat::Special::kE8m0) return greatest ? 0xfe : 0;
   const double infinity = std::numeric_limits<double>::infinity();
   if (f.special == FloatFormat::Special::kIeee) {
     return EncodeFloat(type, greatest ? infinity : -infinity);
@@ -43,11 +42,11 @@ uint64_t ExtremeInteger(ElementType type, bool greatest) {
 // For complex types this is the real part.
 bool RealIdentity(PartialOp op, ElementType type, ZeroSign zero, uint64_t* bits) {
   const bool pred = type == ElementType::kPred;
+  if (IsFloat(type) && GetFloatFormat(type).special == FloatFormat::Special::kE8m0) return false;
   switch (op) {
     case PartialOp::kSum:
       *bits = 0;
       if (!IsFloat(type)) return true;
-      if (GetFloatFormat(type).special == FloatFormat::Special::kE8m0) return false;
       if (zero == ZeroSign::kExact && GetFloatFormat(type).special != FloatFormat::Special::kFnuz) {
         *bits = EncodeFloat(type, -0.0);
       }

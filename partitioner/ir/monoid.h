@@ -20,12 +20,13 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct Monoid {
   Opcode op;
   PartialOp partial;
+  bool idempotent;  // op(x, x) is x, so that a value may be combined more than once
 };
 inline constexpr Monoid kMonoids[] = {
-    {Opcode::kAdd, PartialOp::kSum},     {Opcode::kMultiply, PartialOp::kProduct},
-    {Opcode::kMaximum, PartialOp::kMax}, {Opcode::kMinimum, PartialOp::kMin},
-    {Opcode::kAnd, PartialOp::kAnd},     {Opcode::kOr, PartialOp::kOr},
-    {Opcode::kXor, PartialOp::kXor},
+    {Opcode::kAdd, PartialOp::kSum, false},    {Opcode::kMultiply, PartialOp::kProduct, false},
+    {Opcode::kMaximum, PartialOp::kMax, true}, {Opcode::kMinimum, PartialOp::kMin, true},
+    {Opcode::kAnd, PartialOp::kAnd, true},     {Opcode::kOr, PartialOp::kOr, true},
+    {Opcode::kXor, PartialOp::kXor, false},
 };
 inline constexpr int kNumMonoids = static_cast<int>(std::size(kMonoids));
 
@@ -34,6 +35,7 @@ int MonoidIndex(Opcode op);
 inline bool IsMonoid(Opcode op) { return MonoidIndex(op) >= 0; }
 Opcode MonoidOf(PartialOp op);
 std::optional<PartialOp> PartialOpOf(Opcode op);  // if it is in the table
+inline bool IsIdempotent(Opcode op) { return IsMonoid(op) && kMonoids[MonoidIndex(op)].idempotent; }
 
 // Whether the computation is op(p0, p1) or op(p1, p0) over two scalars of one
 // type, with op one of the above.
@@ -46,8 +48,8 @@ bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out
 enum class ZeroSign : uint8_t { kPositive, kExact };
 
 // The identity element: add 0, multiply 1, maximum the least value (-inf), minimum the greatest,
-// and all ones, or and xor 0. Null if the type has none (maximum of complex, and of floats, add of
-// f8e8m0fnu).
+// and all ones, or and xor 0. Null if the type has none (maximum of complex, and of floats), and
+// for f8e8m0fnu, which has no zero and which no collective reduces.
 const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type,
                                ZeroSign zero = ZeroSign::kPositive);
 // The identity's bits in a host buffer, zero-extended. False if there is none, or if the type is

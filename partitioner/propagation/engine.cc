@@ -250,6 +250,7 @@ void PropagationEngine::EqualizeGroups() {
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
   FindConstraints();
+  if (propagate) ConstrainCarried();
   std::set<int> priorities;
   for (const ShardingConstraint* c : constraint_) {
     if (c == nullptr) continue;

@@ -44,6 +44,7 @@ class PropagationEngine {
 
   // seed.cc: the initial shardings, from the program's annotations.
   void FindConstraints();
+  void ConstrainCarried();
   void SeedAll(int priority);
   void SeedLeaf(LeafId leaf, int priority);
   // Applies the axes of dimensions with user priority `priority`.
@@ -84,6 +85,7 @@ class PropagationEngine {
   std::vector<const Sharding*> sharding_;
   std::vector<const Limits*> limits_;
   std::vector<const ShardingConstraint*> constraint_;
+  absl::flat_hash_map<LeafId, LeafId> carried_;  // see ConstrainCarried
   std::vector<Provenance> provenance_;
   std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
 

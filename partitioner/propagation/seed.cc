@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
@@ -46,6 +47,38 @@ void PropagationEngine::FindConstraints() {
     }
     if (constraint_[canonical.value] == nullptr || canonical.value == l) {
       constraint_[canonical.value] = c;
+    }
+  }
+}
+
+// A constraint on what a loop's body yields holds for the value that the loop carries, too: its
+// author means the next iteration and the loop's result. Otherwise uses within the body could shard
+// a value that is said to be replicated. As in Shardy, a constraint without axes does not gather a
+// value that begins sharded.
+void PropagationEngine::ConstrainCarried() {
+  const auto shards = [](const ShardingConstraint* c) {
+    return c != nullptr &&
+           absl::c_any_of(c->dims, [](const auto& dim) { return !dim.axes.empty(); });
+  };
+  const Module& m = program_.module;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const InstrId loop(k);
+    if (m.instr(loop).opcode != Opcode::kWhile) continue;
+    const InstrId init = m.operand(loop, 0),
+                  root = m.comp(m.instr(loop).as<WhileAttrs>().body).root;
+    for (int flat = 0; flat < m.instr(loop).shape->num_leaves(); ++flat) {
+      const LeafId carried = program_.leaves.canonical(loop, flat);
+      const LeafId yielded = program_.leaves.canonical(root, flat);
+      const ShardingConstraint* c = constraint_[yielded.value];
+      if (c == nullptr || constraint_[carried.value] != nullptr || c->maximal_device >= 0) continue;
+      if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity ||
+          !c->unreduced.empty()) {
+        continue;
+      }
+      const ShardingConstraint* first = constraint_[program_.leaves.canonical(init, flat).value];
+      if (!shards(c) && shards(first)) continue;
+      constraint_[carried.value] = c;
+      carried_[carried] = yielded;
     }
   }
 }
@@ -165,6 +198,10 @@ void PropagationEngine::SeedAll(int priority) {
     }
     sharding_[l] = slot;
     limits_[l] = open;
+  }
+  for (const auto& [carried, yielded] : carried_) {
+    if (sharding_[carried.value] == nullptr || !sharding_[carried.value]->HasShardedDim()) continue;
+    provenance_[carried.value] = {yielded, program_.leaves.instr(carried), false};
   }
   // Entry parameters without a constraint that propagation may not set stay replicated.
   const Module& m = program_.module;

@@ -9,6 +9,17 @@
 
 namespace shardcall::inline internal {
 
+bool HasIdentities(const RuleArgs& args, PartialOp op, int first) {
+  for (int t = first; t < args.num_tensors(); ++t) {
+    const Shape* shape = args.tensor(t);
+    if (shape->IsArray() &&
+        IdentityLiteral(args.module.context(), MonoidOf(op), shape->element_type()) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
 RuleBuilder::RuleBuilder(const RuleArgs& args) : args_(args) {
   rule_.factors.reserve(8);
   rule_.operands.resize(args.operands.size());
@@ -23,7 +34,9 @@ TensorFactors& RuleBuilder::Tensor(int t) {
 int RuleBuilder::Add(int64_t size, FactorKind kind, PartialOp reduction) {
   Factor f;
   f.size = size;
-  f.kind = kind;
+  f.kind = kind == FactorKind::kReduction && !HasIdentities(args_, reduction)
+               ? FactorKind::kNeedReplication
+               : kind;
   f.reduction = reduction;
   rule_.factors.push_back(std::move(f));
   return static_cast<int>(rule_.factors.size()) - 1;

@@ -29,10 +29,14 @@ struct RuleArgs {
   int rank(int t) const { return tensor(t)->IsArray() ? tensor(t)->rank() : 0; }
 };
 
+// Whether the types of all arrays from tensor number `first` on have an identity of the reduction.
+bool HasIdentities(const RuleArgs& args, PartialOp op, int first = 0);
+
 class RuleBuilder {
  public:
   explicit RuleBuilder(const RuleArgs& args);
 
+  // A reduction without an identity in a type of the op (f8e8m0fnu has none) needs replication.
   int Add(int64_t size, FactorKind kind = FactorKind::kPassThrough,
           PartialOp reduction = PartialOp::kSum);
   // Adds `factor` as the most minor factor of the dimension so far. The extent is the factor's

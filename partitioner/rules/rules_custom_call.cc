@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the rule of a custom call.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,17 @@ void KeepBatchOnly(int k, ShardingRule* rule) {
   }
 }
 
+// The shards' results are parts of a reduction, which their types must have.
+ShardingRule WithoutImpossibleReductions(const RuleArgs& args, ShardingRule rule) {
+  for (Factor& factor : rule.factors) {
+    if (factor.kind == FactorKind::kReduction &&
+        !HasIdentities(args, factor.reduction, args.num_operands())) {
+      factor.kind = FactorKind::kNeedReplication;
+    }
+  }
+  return rule;
+}
+
 }  // namespace
 
 CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* targets,
@@ -97,10 +109,14 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         }
       }
       KeepResultFactorsWhole(&rule);
-      return rule;
+      return WithoutImpossibleReductions(args, std::move(rule));
     }
-    case CustomCallSource::kRegistry:
-      return target->Instantiate(args.instr.backend_config, args.operands, args.results);
+    case CustomCallSource::kRegistry: {
+      SHARDCALL_ASSIGN_OR_RETURN(
+          ShardingRule rule,
+          target->Instantiate(args.instr.backend_config, args.operands, args.results));
+      return WithoutImpossibleReductions(args, std::move(rule));
+    }
     case CustomCallSource::kBatchDims: {
       SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
       return BatchRule(k, args.operands, args.results);

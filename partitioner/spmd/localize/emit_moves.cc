@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -71,11 +72,9 @@ absl::InlinedVector<InstrId, 8> Emitter::StartsOfTile(int rank, int d,
                                                       absl::Span<const AxisRef> axes,
                                                       int64_t tile) {
   absl::InlinedVector<InstrId, 8> starts(rank, b_.ConstantInt(ElementType::kS32, 0));
-  const bool numbered = b_.value_numbering();
-  b_.set_value_numbering(true);
+  Numbered numbered(b_);
   starts[d] = b_.Binary(Opcode::kMultiply, Coordinate(mesh_, axes),
                         b_.ConstantInt(ElementType::kS32, tile));
-  b_.set_value_numbering(numbered);
   return starts;
 }
 

@@ -5,25 +5,12 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/shapes/collective_bytes.h"
+#include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
 
 namespace {
-
-// Turns on value numbering during its lifetime, so that partition-id arithmetic and masks are
-// shared within a computation.
-class Numbered {
- public:
-  explicit Numbered(GraphBuilder& b) : b_(b), before_(b.value_numbering()) {
-    b.set_value_numbering(true);
-  }
-  ~Numbered() { b_.set_value_numbering(before_); }
-
- private:
-  GraphBuilder& b_;
-  bool before_;
-};
 
 using Dims = absl::InlinedVector<int64_t, 8>;
 

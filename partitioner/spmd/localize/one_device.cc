@@ -43,6 +43,12 @@ InstrId FromDevice(Localizer& l, InstrId x, absl::Span<const AxisRef> free) {
   return b.Convert(l.emitter().AllReduce(wide, free, PartialOp::kSum), type);
 }
 
+// What the other devices hold: all bits zero, which is not the number 0 in a type that has none.
+InstrId NotHere(GraphBuilder& b, const Shape* leaf) {
+  const ElementType type = leaf->element_type();
+  return b.BroadcastScalar(IsFloat(type) ? b.ConstantBits(type, 0) : b.Zero(type), leaf);
+}
+
 }  // namespace
 
 InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
@@ -132,8 +138,7 @@ void OneDeviceLocalizer::Localize(const LocalOp& op) {
     GraphBuilder& b = l_.builder();
     LocalIds results;
     for (const Shape* leaf : op.result_shapes) {
-      results.push_back(leaf->IsArray() ? b.BroadcastScalar(b.Zero(leaf->element_type()), leaf)
-                                        : b.Add(Opcode::kAfterAll, {}));
+      results.push_back(leaf->IsArray() ? NotHere(b, leaf) : b.Add(Opcode::kAfterAll, {}));
     }
     return results;
   });

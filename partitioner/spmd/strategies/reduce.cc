@@ -46,12 +46,15 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
           l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
                                   b.Identity(monoid, type, ZeroSign::kExact));
     }
-    // Each shard starts from the identity. Another init counts on one device only, and is combined
-    // after the reduce: XLA drops an init where a shard has one element to reduce.
+    // Each shard starts from the identity. Another init counts on one device only, unless it may
+    // count twice, and is combined after the reduce: XLA drops an init where a shard has one
+    // element to reduce.
     if (!IsIdentityConstant(l.local(), operands[k + t], monoid)) {
       const Sharding* made = op.decision.produced[t];
       starts.emplace_back(
-          t, l.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op()));
+          t, IsIdempotent(monoid)
+                 ? operands[k + t]
+                 : l.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op()));
       operands[k + t] = b.Identity(monoid, type, ZeroSign::kExact);
     }
   }

@@ -255,6 +255,13 @@ TEST(ImportErrors, NameTheInstructionAndTheFault) {
             "E161");
   EXPECT_EQ(code("  x = f32[16]{0} parameter(0), sharding={{replicated}, {replicated}}" + tail),
             "E165");
+  // A type without a zero has no sum, and complex numbers have no maximum.
+  EXPECT_EQ(code("  x = f8e8m0fnu[16]{0} parameter(0), sharding={unreduced}\n"
+                 "  ROOT z = f8e8m0fnu[16]{0} negate(x)\n"),
+            "E165");
+  EXPECT_EQ(code("  x = c64[16]{0} parameter(0), sharding={mesh['a'=8], [{}], unreduced=max{'a'}}\n"
+                 "  ROOT z = c64[16]{0} negate(x)\n"),
+            "E165");
 }
 
 }  // namespace

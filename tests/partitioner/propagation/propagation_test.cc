@@ -219,6 +219,49 @@ ENTRY main {
   EXPECT_EQ(p.Of("out"), "[{\"a\"}, {\"b\"}]");
 }
 
+// A loop that adds `other` to a value that starts as `start`, and yields it under a constraint.
+Propagated PropagateLoop(absl::string_view start, absl::string_view other,
+                         absl::string_view yielded) {
+  return PropagateModule(absl::StrCat("HloModule loop, ", kOpen, R"(
+
+body {
+  s = (f32[8,16], f32[8,16]) parameter(0)
+  v = f32[8,16] get-tuple-element(s), index=0
+  w = f32[8,16] get-tuple-element(s), index=1
+  u = f32[8,16] add(v, w)
+  c = f32[8,16] custom-call(u), custom_call_target="Sharding", )",
+                                      yielded, R"(
+  ROOT t = (f32[8,16], f32[8,16]) tuple(c, w)
+}
+
+condition {
+  cs = (f32[8,16], f32[8,16]) parameter(0)
+  ROOT yes = pred[] constant(true)
+}
+
+ENTRY main {
+  x = f32[8,16] parameter(0), )",
+                                      start, R"(
+  y = f32[8,16] parameter(1), )",
+                                      other, R"(
+  init = (f32[8,16], f32[8,16]) tuple(x, y)
+  loop = (f32[8,16], f32[8,16]) while(init), condition=condition, body=body
+  ROOT out = f32[8,16] get-tuple-element(loop), index=0
+}
+)"));
+}
+
+TEST(Propagation, WhatALoopYieldsUnderAConstraintIsCarriedSo) {
+  const char *kWhole = "@[{}, {}]", *kRows = "@[{'a'}, {}]", *kColumns = "@[{}, {'a'}]";
+  EXPECT_EQ(PropagateLoop(kWhole, kRows, kWhole).Of("loop"), "[{}, {}]");
+  EXPECT_EQ(PropagateLoop(kWhole, kRows, "@[{?}, {}]").Of("loop"), "[{\"a\"}, {}]");
+  const Propagated columns = PropagateLoop(kRows, kRows, kColumns);
+  EXPECT_EQ(columns.Of("loop"), "[{}, {\"a\"}]");
+  EXPECT_EQ(columns.Explain("loop"), "constraint at %c -> %loop %c -> result 0");
+  // What begins sharded is not gathered for a constraint that names no axis.
+  EXPECT_EQ(PropagateLoop(kRows, kRows, kWhole).Of("loop"), "[{\"a\"}, {}]");
+}
+
 TEST(Propagation, BranchesAndCallsAreLinked) {
   const Propagated p = PropagateModule(absl::StrCat("HloModule branches, ", kOpen, R"(
 

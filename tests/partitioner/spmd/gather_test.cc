@@ -25,6 +25,17 @@ TEST(Gather, RowsOfATable) {
                 .no_fallback = true});
 }
 
+// What one shard gives the others is zero, which f8e8m0fnu does not have.
+TEST(Gather, RowsOfATypeWithoutAZero) {
+  VerifyFamily({.text = R"(
+  table = f8e8m0fnu[@A,@B] parameter(0)<0:2>
+  ids = s32[@C] parameter(1)<1:1>
+  ROOT r = f8e8m0fnu[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 120});
+}
+
 TEST(Gather, NegativeAndLargeIndicesAreClampedOnce) {
   VerifyFamily({.text = R"(
   table = s32[@A,@B] parameter(0)<0:2>

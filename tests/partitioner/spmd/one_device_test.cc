@@ -67,7 +67,9 @@ ENTRY e {
 }
 
 TEST(OneDevice, RunsOnThatDeviceAloneAndAllGetItsBits) {
-  for (const char* type : {"f32", "s32", "bf16", "pred", "c64", "f64", "u8", "s16"}) {
+  // f8e8m0fnu has no zero.
+  for (const char* type :
+       {"f32", "s32", "bf16", "pred", "c64", "f64", "u8", "s16", "f8e8m0fnu", "f8e5m2"}) {
     for (const bool effect : {true, false}) {
       SCOPED_TRACE(absl::StrCat(type, effect ? " with effect" : ""));
       Rig rig;

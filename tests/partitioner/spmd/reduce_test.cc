@@ -3,8 +3,10 @@
 // computations; reduce-window.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
+#include "tests/support/verify_text.h"
 
 namespace shardcall {
 namespace {
@@ -84,6 +86,32 @@ TEST(Reduce, AnInitialValueOtherThanTheIdentityCountsOnce) {
                   .max_cases = 120,
                   .no_fallback = true});
   }
+}
+
+// f8e8m0fnu has no zero, so no shard can hold nothing of a sum, and no collective reduces it.
+TEST(Reduce, WithoutAnIdentityTheDimensionIsWhole) {
+  for (const char* op : {"add", "maximum", "multiply"}) {
+    VerifyFamily({.text = ReduceText("f8e8m0fnu", op, "2"), .sizes = kSizes, .max_cases = 120});
+  }
+}
+
+// A NaN on one device only would be lost in a backend whose collectives do not propagate it.
+TEST(Reduce, AnInitialValueThatMayCountTwiceIsOnAllDevices) {
+  const auto local = [](const char* op) {
+    const auto p = PartitionText(
+        absl::StrCat("HloModule m, num_partitions=4\n",
+                     absl::StrReplaceAll(ReduceText("f32", op, "nan"),
+                                         {{"@A", "8"},
+                                          {"@B", "4"},
+                                          {"<0:2>", ", sharding={devices=[4,1]<=[4]}"},
+                                          {"<1:1>", ""},
+                                          {"<2:1>", ""}})),
+        {});
+    EXPECT_TRUE(p.ok()) << p.status();
+    return LocalText(**p);
+  };
+  EXPECT_THAT(local("maximum"), testing::Not(testing::HasSubstr("partition-id")));
+  EXPECT_THAT(local("add"), testing::HasSubstr("partition-id"));
 }
 
 TEST(Reduce, AnInitialValueThatIsAParameter) {
