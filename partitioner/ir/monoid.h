@@ -48,8 +48,8 @@ bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out
 enum class ZeroSign : uint8_t { kPositive, kExact };
 
 // The identity element: add 0, multiply 1, maximum the least value (-inf), minimum the greatest,
-// and all ones, or and xor 0. Null if the type has none (maximum of complex, and of floats), and
-// for f8e8m0fnu, which has no zero and which no collective reduces.
+// and all ones, or and xor 0. Null if the type has none (a maximum of complex numbers, an and of
+// floats), and for f8e8m0fnu, which has no zero and which no collective reduces.
 const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type,
                                ZeroSign zero = ZeroSign::kPositive);
 // The identity's bits in a host buffer, zero-extended. False if there is none, or if the type is

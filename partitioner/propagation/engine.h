@@ -45,6 +45,8 @@ class PropagationEngine {
   // seed.cc: the initial shardings, from the program's annotations.
   void FindConstraints();
   void ConstrainCarried();
+  // Whether a value that a loop begins with is known not to be sharded in a dimension.
+  bool BeginsWhole(LeafId first, size_t dim) const;
   void SeedAll(int priority);
   void SeedLeaf(LeafId leaf, int priority);
   // Applies the axes of dimensions with user priority `priority`.
@@ -85,7 +87,9 @@ class PropagationEngine {
   std::vector<const Sharding*> sharding_;
   std::vector<const Limits*> limits_;
   std::vector<const ShardingConstraint*> constraint_;
-  absl::flat_hash_map<LeafId, LeafId> carried_;  // see ConstrainCarried
+  // Of ConstrainCarried: what loops carry, and the values whose constraints hold for it.
+  absl::flat_hash_map<LeafId, LeafId> carried_;
+  std::deque<ShardingConstraint> carried_constraints_;
   std::vector<Provenance> provenance_;
   std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
-#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
@@ -53,34 +53,45 @@ void PropagationEngine::FindConstraints() {
 
 // A constraint on what a loop's body yields holds for the value that the loop carries, too: its
 // author means the next iteration and the loop's result. Otherwise uses within the body could shard
-// a value that is said to be replicated. As in Shardy, a constraint without axes does not gather a
-// value that begins sharded.
+// a value that is said to be replicated. A dimension without axes stays open unless the value is
+// known to begin whole there, so that no value that begins sharded is gathered for it.
 void PropagationEngine::ConstrainCarried() {
-  const auto shards = [](const ShardingConstraint* c) {
-    return c != nullptr &&
-           absl::c_any_of(c->dims, [](const auto& dim) { return !dim.axes.empty(); });
-  };
   const Module& m = program_.module;
   for (int k = 0; k < m.num_instructions(); ++k) {
     const InstrId loop(k);
     if (m.instr(loop).opcode != Opcode::kWhile) continue;
-    const InstrId init = m.operand(loop, 0),
-                  root = m.comp(m.instr(loop).as<WhileAttrs>().body).root;
+    const InstrId init = m.operand(loop, 0);
+    const InstrId root = m.comp(m.instr(loop).as<WhileAttrs>().body).root;
     for (int flat = 0; flat < m.instr(loop).shape->num_leaves(); ++flat) {
       const LeafId carried = program_.leaves.canonical(loop, flat);
       const LeafId yielded = program_.leaves.canonical(root, flat);
+      const LeafId first = program_.leaves.canonical(init, flat);
       const ShardingConstraint* c = constraint_[yielded.value];
       if (c == nullptr || constraint_[carried.value] != nullptr || c->maximal_device >= 0) continue;
       if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity ||
           !c->unreduced.empty()) {
         continue;
       }
-      const ShardingConstraint* first = constraint_[program_.leaves.canonical(init, flat).value];
-      if (!shards(c) && shards(first)) continue;
-      constraint_[carried.value] = c;
+      ShardingConstraint own = *c;
+      own.shard_as = own.shard_like = -1;
+      bool says = false;
+      for (size_t d = 0; d < own.dims.size(); ++d) {
+        ShardingConstraint::Dim& dim = own.dims[d];
+        dim.open = dim.open || (dim.axes.empty() && !BeginsWhole(first, d));
+        says = says || !dim.open || !dim.axes.empty();
+      }
+      if (!says) continue;
+      carried_constraints_.push_back(std::move(own));
+      constraint_[carried.value] = &carried_constraints_.back();
       carried_[carried] = yielded;
     }
   }
+}
+
+bool PropagationEngine::BeginsWhole(LeafId first, size_t dim) const {
+  const ShardingConstraint* c = constraint_[first.value];
+  if (c == nullptr) return graph_.is_cheap(program_.leaves.instr(first));
+  return dim < c->dims.size() && c->dims[dim].axes.empty() && !c->dims[dim].open;
 }
 
 // Applies the axes of dimensions with user priority up to `priority`. Dimensions with later

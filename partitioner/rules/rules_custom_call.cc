@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/partial_op.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -59,12 +60,19 @@ void KeepBatchOnly(int k, ShardingRule* rule) {
 }
 
 // The shards' results are parts of a reduction, which their types must have.
-ShardingRule WithoutImpossibleReductions(const RuleArgs& args, ShardingRule rule) {
-  for (Factor& factor : rule.factors) {
-    if (factor.kind == FactorKind::kReduction &&
-        !HasIdentities(args, factor.reduction, args.num_operands())) {
-      factor.kind = FactorKind::kNeedReplication;
+absl::StatusOr<ShardingRule> WithPossibleReductions(const RuleArgs& args, ShardingRule rule) {
+  for (const Factor& factor : rule.factors) {
+    if (factor.kind != FactorKind::kReduction ||
+        HasIdentities(args, factor.reduction, args.num_operands())) {
+      continue;
     }
+    return ToStatus({.code = "E111",
+                     .message = absl::StrCat("a rule reduces factor ", factor.name,
+                                             " of results that have no such reduction"),
+                     .expected = absl::StrCat("types that have ", PartialOpName(factor.reduction)),
+                     .found = args.instr.shape->ToString(false),
+                     .fix = absl::StrCat("Say need_replication of ", factor.name,
+                                         " for such calls, or convert their results")});
   }
   return rule;
 }
@@ -109,13 +117,13 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         }
       }
       KeepResultFactorsWhole(&rule);
-      return WithoutImpossibleReductions(args, std::move(rule));
+      return WithPossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kRegistry: {
       SHARDCALL_ASSIGN_OR_RETURN(
           ShardingRule rule,
           target->Instantiate(args.instr.backend_config, args.operands, args.results));
-      return WithoutImpossibleReductions(args, std::move(rule));
+      return WithPossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kBatchDims: {
       SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));

@@ -45,7 +45,7 @@ int Init(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 // A new reference to what is called, or null with an exception.
-PyObject* Called(const Hooks& hooks, const Dispatch& d, PyObject* before) {
+PyObject* FunctionToCall(const Hooks& hooks, const Dispatch& d, PyObject* before) {
   PyObject* const trace = PyObject_GetAttr(hooks.trace_context.ptr(), hooks.trace.ptr());
   if (trace == nullptr) return nullptr;
   const bool evaluates = trace == hooks.eval_trace.ptr();
@@ -67,7 +67,7 @@ PyObject* Call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   PyObject* const before = PyObject_CallFunctionObjArgs(hooks.swap.ptr(), d->settings, nullptr);
   if (before == nullptr) return nullptr;
-  PyObject* const called = Called(hooks, *d, before);
+  PyObject* const called = FunctionToCall(hooks, *d, before);
   PyObject* const result = called == nullptr ? nullptr : PyObject_Call(called, args, kwargs);
   Py_XDECREF(called);
   // The settings are put back also after an exception, which stays.

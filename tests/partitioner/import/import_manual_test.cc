@@ -45,6 +45,23 @@ TEST(ImportManual, PartlyManualDimensionsKeepTheirFreeAxesInside) {
   EXPECT_EQ(RegionText(p, "z"), "");
 }
 
+// Outside, the value would be a sum over "data".
+TEST(ImportManual, AnUnreducedResultOfATypeWithoutSumsIsRefused) {
+  const auto leaves = [](const std::string& type) {
+    const std::string local = absl::StrCat(type, "[16]{0}");
+    return EntryModule(
+        absl::StrCat("  x = ", local, " parameter(0)\n",
+                     Boundary("in", local, "x", true, kData, On("{}")), "  y = ", local,
+                     " copy(in)\n",
+                     Boundary("out", local, "y", false, kData,
+                              absl::StrCat("<@mesh, [{}], unreduced={", kData, "}>")),
+                     "  ROOT z = ", local, " copy(out)\n"),
+        kShardyHeader);
+  };
+  EXPECT_EQ(Code(leaves("f32")), "");
+  EXPECT_EQ(Code(leaves("f8e8m0fnu")), "E165");
+}
+
 TEST(ImportManual, SeveralOperandsAndTokensStandTogetherInOneBoundary) {
   const Program p = Import(EntryModule(
       "  x = f32[16]{0} parameter(0)\n  k = token[] after-all()\n" +

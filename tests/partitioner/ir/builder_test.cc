@@ -209,12 +209,16 @@ TEST_F(MonoidTest, IdentitiesLeaveValuesUnchanged) {
   EXPECT_EQ(bits, 0xfu);
   EXPECT_FALSE(IdentityBits(Opcode::kMaximum, ElementType::kC64, &bits));
   EXPECT_FALSE(IdentityBits(Opcode::kXor, ElementType::kF32, &bits));
+  // It has no zero, and no collective reduces it.
+  for (const Monoid& m : kMonoids) {
+    EXPECT_FALSE(IdentityBits(m.op, ElementType::kF8E8M0FNU, &bits)) << OpcodeText(m.op);
+  }
 }
 
 TEST_F(MonoidTest, FloatMaximumStartsAtTheLeastValueOfEveryFormat) {
   for (int t = 1; t < kNumElementTypes; ++t) {
     const ElementType type = static_cast<ElementType>(t);
-    if (!IsFloat(type)) continue;
+    if (!IsFloat(type) || type == ElementType::kF8E8M0FNU) continue;
     uint64_t low, high;
     ASSERT_TRUE(IdentityBits(Opcode::kMaximum, type, &low));
     ASSERT_TRUE(IdentityBits(Opcode::kMinimum, type, &high));

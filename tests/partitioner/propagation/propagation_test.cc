@@ -219,18 +219,18 @@ ENTRY main {
   EXPECT_EQ(p.Of("out"), "[{\"a\"}, {\"b\"}]");
 }
 
-// A loop that adds `other` to a value that starts as `start`, and yields it under a constraint.
+// A loop that begins with the value `begin`, where x is `start`, adds `other`, and yields the sum
+// under a constraint.
 Propagated PropagateLoop(absl::string_view start, absl::string_view other,
-                         absl::string_view yielded) {
-  return PropagateModule(absl::StrCat("HloModule loop, ", kOpen, R"(
+                         absl::string_view yielded, absl::string_view begin = "x") {
+  return PropagateModule(absl::StrReplaceAll(R"(HloModule loop, OPEN
 
 body {
   s = (f32[8,16], f32[8,16]) parameter(0)
   v = f32[8,16] get-tuple-element(s), index=0
   w = f32[8,16] get-tuple-element(s), index=1
   u = f32[8,16] add(v, w)
-  c = f32[8,16] custom-call(u), custom_call_target="Sharding", )",
-                                      yielded, R"(
+  c = f32[8,16] custom-call(u), custom_call_target="Sharding", YIELDED
   ROOT t = (f32[8,16], f32[8,16]) tuple(c, w)
 }
 
@@ -240,26 +240,40 @@ condition {
 }
 
 ENTRY main {
-  x = f32[8,16] parameter(0), )",
-                                      start, R"(
-  y = f32[8,16] parameter(1), )",
-                                      other, R"(
-  init = (f32[8,16], f32[8,16]) tuple(x, y)
+  x = f32[8,16] parameter(0), START
+  y = f32[8,16] parameter(1), OTHER
+  one = f32[] constant(1)
+  ones = f32[8,16] broadcast(one), dimensions={}
+  changed = f32[8,16] negate(x)
+  init = (f32[8,16], f32[8,16]) tuple(BEGIN, y)
   loop = (f32[8,16], f32[8,16]) while(init), condition=condition, body=body
   ROOT out = f32[8,16] get-tuple-element(loop), index=0
 }
-)"));
+)",
+                                             {{"OPEN", kOpen},
+                                              {"START", start},
+                                              {"OTHER", other},
+                                              {"YIELDED", yielded},
+                                              {"BEGIN", begin}}));
 }
 
 TEST(Propagation, WhatALoopYieldsUnderAConstraintIsCarriedSo) {
   const char *kWhole = "@[{}, {}]", *kRows = "@[{'a'}, {}]", *kColumns = "@[{}, {'a'}]";
   EXPECT_EQ(PropagateLoop(kWhole, kRows, kWhole).Of("loop"), "[{}, {}]");
+  EXPECT_EQ(PropagateLoop(kRows, kRows, kWhole, "ones").Of("loop"), "[{}, {}]");
   EXPECT_EQ(PropagateLoop(kWhole, kRows, "@[{?}, {}]").Of("loop"), "[{\"a\"}, {}]");
   const Propagated columns = PropagateLoop(kRows, kRows, kColumns);
   EXPECT_EQ(columns.Of("loop"), "[{}, {\"a\"}]");
   EXPECT_EQ(columns.Explain("loop"), "constraint at %c -> %loop %c -> result 0");
-  // What begins sharded is not gathered for a constraint that names no axis.
-  EXPECT_EQ(PropagateLoop(kRows, kRows, kWhole).Of("loop"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, WhatALoopBeginsWithIsNotGatheredForAConstraintWithoutAxes) {
+  const char *kWhole = "@[{}, {}]", *kRows = "@[{'a'}, {}]", *kColumns = "@[{}, {'b'}]";
+  for (const char* begin : {"x", "changed"}) {
+    SCOPED_TRACE(begin);
+    EXPECT_EQ(PropagateLoop(kRows, kRows, kWhole, begin).Of("loop"), "[{\"a\"}, {}]");
+    EXPECT_EQ(PropagateLoop(kRows, kRows, kColumns, begin).Of("loop"), "[{\"a\"}, {\"b\"}]");
+  }
 }
 
 TEST(Propagation, BranchesAndCallsAreLinked) {

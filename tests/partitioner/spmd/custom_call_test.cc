@@ -32,6 +32,11 @@ TEST(CustomCalls, AWrongWrittenShapeIsSaidBeforeWhatItsRuleMakesOfIt) {
   EXPECT_THAT(shape, Fails("E023", "the call of \"custom_relu\", %c"));
   EXPECT_THAT(refused("c = f32[8,4] custom-call(x), custom_call_target=\"deep\""),
               Fails("E111", "declare fewer batch dimensions"));
+  ASSERT_TRUE(
+      targets.RegisterRule("most", {.rule = "m k -> m", .reduction = {{"k", PartialOp::kMax}}})
+          .ok());
+  EXPECT_THAT(refused("c = c64[8] custom-call(x), custom_call_target=\"most\""),
+              Fails("E111", "expected types that have max, found c64[8]"));
 }
 
 const std::vector<Sizes> kSizes = {

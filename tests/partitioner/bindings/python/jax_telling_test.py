@@ -122,8 +122,10 @@ class TellingTest(unittest.TestCase):
                     jax.jit(function)(self.x)
                 self.assertIn('W205 the program jit_', str(raised.exception))
                 self.assertEqual(self.warned(sj.jit(function, strict=True), self.x), [])
-        with self.assertRaises(shardcall.Error):  # without a jit around it
-            jax.grad(lambda x: jax.vmap(strict)(x).sum())(self.x)
+        for function in (jax.grad(lambda x: jax.vmap(strict)(x).sum()), jax.checkpoint(strict),
+                         jax.grad(lambda x: (jax.checkpoint(strict)(x)**2).sum())):
+            with self.assertRaises(shardcall.Error):  # without a jit around it
+                function(self.x)
 
     def test_where_nothing_is_compiled_nothing_is_told(self):
         init = sj.jit(lambda x: x * 2, strict=True)

@@ -402,11 +402,29 @@ class JaxTest(unittest.TestCase):
         self.assertEqual(sj.explain(model.call, self.x).total_bytes, 0)
         self.assertEqual(sj.explain(functools.partial(model.call, self.x)).total_bytes, 0)
         sj.expect(model.call, self.x, contract='bytes=0')
+        for again in (sj.jit(model.call), sj.jit(functools.partial(model.call))):
+            self.assertEqual(sj.explain(again, self.x).total_bytes, 0)
+        self.assertEqual(sj.jit(model.step).lower(self.x).out_info.shape, self.x.shape)
         traces = []
         outer = sj.jit(lambda f, x: traces.append(f) or f(x), static_argnums=0)
         for _ in range(2):
             np.testing.assert_array_equal(outer(model.step, self.x), 2 * np.asarray(self.x))
         self.assertEqual(len(traces), 1)
+
+    def test_a_function_around_another_is_itself(self):
+        double = sj.jit(lambda x: x * 2)
+
+        @functools.wraps(double)
+        def summed(x):
+            return double(x).sum()
+
+        self.assertEqual(sj.jit(summed).lower(self.x).out_info.shape, ())
+        product = sj.jit(lambda x: x @ x.T)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(jax.jit(product), max_reshard_bytes=1)(self.x)
+        self.assertEqual(raised.exception.code, 'E210')
+        with self.assertRaises(shardcall.Error):
+            sj.explain(sj.jit(jax.jit(product), max_reshard_bytes=1), self.x)
 
     def test_what_a_loop_yields_under_a_constraint_is_its_result_s_sharding(self):
         def steps(p, update):

@@ -7,6 +7,7 @@ import threading
 import jax
 from jax._src import compiler
 from jax._src import core
+from jax._src import source_info_util
 from jax._src import xla_bridge
 from jax._src.lib import xla_client
 
@@ -121,9 +122,12 @@ def check_outermost(settings, what):
 
 def _tell_of_marks(computation):
     """Of functions of `jit`, and `partitioner`s, in a program that neither is around."""
-    code = conversion.to_bytecode(computation)
-    strict = _STRICTLY_WITHIN.encode() in code
-    if strict or _WITHIN.encode() in code:
+    # What JAX evaluates step by step, such as a jax.checkpoint without a jit, has its scopes only
+    # around the compilation.
+    around = str(source_info_util.current_name_stack())
+    strict, within = (scope in around or conversion.has_scope(computation, scope)
+                      for scope in (_STRICTLY_WITHIN, _WITHIN))
+    if strict or within:
         _tell(_named(computation), 'a function of shardcall.jax.jit, or a '
               'shardcall.jax.partitioner, is within it, and the outermost jit decides: use '
               'shardcall.jax.jit, or partitioner, around it', strict)

@@ -32,6 +32,11 @@ def to_bytecode(module):
     return out.getvalue()
 
 
+def has_scope(module, name):
+    """Whether anything of the module was traced within jax.named_scope(name)."""
+    return name.encode() in mlir.module_to_bytecode(module)
+
+
 def parsed(data):
     """StableHLO as text, bytecode, or what jax.export serialises, as jaxlib's ir.Module. None for
     what MLIR does not read."""

@@ -100,13 +100,14 @@ _core.set_dispatch(_settings.swap, _settings.restore, core.trace_ctx, core.eval_
 
 
 class Jitted(_core.Dispatch):
-    """What jax.jit gives, compiled with shardcall's partitioner. Its call is that of _core.Dispatch,
-    which sets the settings around JAX's."""
+    """What jax.jit gives, compiled with shardcall's partitioner. Its call is that of
+    _core.Dispatch, which sets the settings around JAX's."""
 
     def __init__(self, jitted, settings):
         super().__init__(jitted, settings)
-        self._wrapped, self._settings = jitted, settings
+        # Before the rest: the attributes of a function that calls another of `jit` come with it.
         functools.update_wrapper(self, jitted)
+        self._wrapped, self._settings = jitted, settings
         self.__wrapped__ = getattr(jitted, '__wrapped__', jitted)  # the function without a jit
 
     def lower(self, *args, **kwargs):
@@ -169,10 +170,12 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
         return functools.partial(jit, **ours, **options)
     compiling.install()
     made = _settings.make(**ours)
-    if isinstance(fun, Jitted):  # what is given here counts, else what it was given
+    inner = _unbound(fun, (), {})[0]
+    if isinstance(inner, Jitted):  # what is given here counts, else what it was given
         defaults = jit.__kwdefaults__
-        made = _settings.changed(fun._settings, {
+        made = _settings.changed(inner._settings, {
             name: value for name, value in ours.items() if value != defaults[name]})
+    if isinstance(fun, Jitted):
         fun = fun._wrapped
     # A function that is jitted already keeps its own options.
     jitted = fun if _is_jitted(fun) and not options else jax.jit(fun, **options)

@@ -219,7 +219,8 @@ def target(name: str, handler: Any = None, *,
       shapes: (operands as jax.ShapeDtypeStruct, **attributes) -> what has the result's shape and
         dtype, or a list of such. None: they follow from the rule, which `batch_dims` do not say.
       vjp: its gradient: (operands, results, cotangents, **attributes) -> a cotangent for each
-        operand, where `results` and `cotangents` are as the call's result, one array or a list; or the name of another target's spec, as a manifest has it:
+        operand, where `results` and `cotangents` are as the call's result, one array or a list; or
+        the name of another target's spec, as a manifest has it:
         {'target': 'my_norm_bwd', 'arguments': ['cotangent 0', 'operand 0', 'operand 1'],
         'gradients': [0, 1]}, whose rule then follows from this one. None: it has none.
       batching: what vmap makes of a call: 'leading' (the kernel takes one more leading dimension
