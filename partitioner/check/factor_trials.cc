@@ -5,12 +5,24 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/check/factor_uses.h"
+#include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall::inline internal {
 namespace {
 
 constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // sizes of a factor's shard
+
+// Whether all results are of types that have the reduction. Else the partitioner keeps a factor
+// with it whole, and a trial would show nothing.
+bool ResultsHave(const CheckedCall& call, PartialOp op) {
+  const absl::Span<const ElementType> types = call.types;
+  return absl::c_all_of(types.subspan(call.num_operands), [&](ElementType type) {
+    uint64_t bits;
+    return !IsArrayType(type) || IdentityBits(MonoidOf(op), type, &bits);
+  });
+}
 
 }  // namespace
 
@@ -119,6 +131,7 @@ std::optional<CheckedCall> FactorTrials::Better(const CheckedCall& given, int f,
                                                 bool with_replication) {
   std::vector<Factor> variants;
   auto add = [&](FactorKind kind, PartialOp op, std::optional<double> pad) {
+    if (kind == FactorKind::kReduction && !ResultsHave(given, op)) return;
     Factor v = given.rule.factors[f];
     v.kind = kind;
     v.reduction = op;

@@ -11,7 +11,6 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/partial_op.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -59,20 +58,14 @@ void KeepBatchOnly(int k, ShardingRule* rule) {
   }
 }
 
-// The shards' results are parts of a reduction, which their types must have.
-absl::StatusOr<ShardingRule> WithPossibleReductions(const RuleArgs& args, ShardingRule rule) {
-  for (const Factor& factor : rule.factors) {
-    if (factor.kind != FactorKind::kReduction ||
-        HasIdentities(args, factor.reduction, args.num_operands())) {
-      continue;
+// The shards' results are parts of a reduction, which their types must have; else its factor is
+// whole.
+ShardingRule WithoutImpossibleReductions(const RuleArgs& args, ShardingRule rule) {
+  for (Factor& factor : rule.factors) {
+    if (factor.kind == FactorKind::kReduction &&
+        !HasIdentities(args, factor.reduction, args.num_operands())) {
+      factor.kind = FactorKind::kNeedReplication;
     }
-    return ToStatus({.code = "E111",
-                     .message = absl::StrCat("a rule reduces factor ", factor.name,
-                                             " of results that have no such reduction"),
-                     .expected = absl::StrCat("types that have ", PartialOpName(factor.reduction)),
-                     .found = args.instr.shape->ToString(false),
-                     .fix = absl::StrCat("Say need_replication of ", factor.name,
-                                         " for such calls, or convert their results")});
   }
   return rule;
 }
@@ -117,13 +110,13 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         }
       }
       KeepResultFactorsWhole(&rule);
-      return WithPossibleReductions(args, std::move(rule));
+      return WithoutImpossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kRegistry: {
       SHARDCALL_ASSIGN_OR_RETURN(
           ShardingRule rule,
           target->Instantiate(args.instr.backend_config, args.operands, args.results));
-      return WithPossibleReductions(args, std::move(rule));
+      return WithoutImpossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kBatchDims: {
       SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));

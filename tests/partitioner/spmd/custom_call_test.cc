@@ -32,11 +32,28 @@ TEST(CustomCalls, AWrongWrittenShapeIsSaidBeforeWhatItsRuleMakesOfIt) {
   EXPECT_THAT(shape, Fails("E023", "the call of \"custom_relu\", %c"));
   EXPECT_THAT(refused("c = f32[8,4] custom-call(x), custom_call_target=\"deep\""),
               Fails("E111", "declare fewer batch dimensions"));
+}
+
+// A maximum of complex numbers does not exist, so that no shard can give a part of one.
+TEST(CustomCalls, AFactorWhoseReductionTheResultDoesNotHaveIsWhole) {
+  TargetRegistry targets;
   ASSERT_TRUE(
       targets.RegisterRule("most", {.rule = "m k -> m", .reduction = {{"k", PartialOp::kMax}}})
           .ok());
-  EXPECT_THAT(refused("c = c64[8] custom-call(x), custom_call_target=\"most\""),
-              Fails("E111", "expected types that have max, found c64[8]"));
+  TextOptions options;
+  options.targets = &targets;
+  for (const auto& [type, gathers, reduces] :
+       {std::tuple("f32", 0, 1), std::tuple("c64", 1, 0), std::tuple("f8e8m0fnu", 1, 0)}) {
+    SCOPED_TRACE(type);
+    const auto p = PartitionText(
+        absl::StrCat("HloModule m, num_partitions=2\nENTRY e {\n"
+                     "x = f32[8,4] parameter(0), sharding={devices=[1,2]<=[2]}\nROOT c = ",
+                     type, "[8] custom-call(x), custom_call_target=\"most\"\n}"),
+        options);
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_EQ(CountOpcode(**p, Opcode::kAllGather), gathers);
+    EXPECT_EQ(CountOpcode(**p, Opcode::kAllReduce), reduces);
+  }
 }
 
 const std::vector<Sizes> kSizes = {
