@@ -184,14 +184,13 @@ absl::Status CheckUnreduced(const Program& p) {
                                               p.LeafShape(LeafId(l)), c->unreduced_op));
   }
   for (int n = 0; n < p.module.num_instructions(); ++n) {
-    const auto at = p.boundaries.find(InstrId(n));
-    if (at == p.boundaries.end()) continue;
-    const std::vector<ManualBoundary::Partial>& partial = at->second.manual_partial;
+    const InstrId id(n);
+    if (p.annotation[n] != AnnotationKind::kManualBoundary) continue;
+    const std::vector<ManualBoundary::Partial>& partial = p.boundaries.at(id).manual_partial;
     for (size_t k = 0; k < partial.size(); ++k) {
       if (partial[k].axes.empty()) continue;
       SHARDCALL_RETURN_IF_ERROR(RefuseUnreduced(
-          p.module, at->first, p.module.instr(at->first).shape->leaf(static_cast<int>(k)),
-          partial[k].op));
+          p.module, id, p.module.instr(id).shape->leaf(static_cast<int>(k)), partial[k].op));
     }
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 // bounds, batching dimensions.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -14,26 +15,24 @@ const std::vector<Sizes> kSizes = {{{'A', 8}, {'B', 4}, {'C', 6}},
                                    {{'A', 5}, {'B', 7}, {'C', 4}},
                                    {{'A', 1}, {'B', 2}, {'C', 3}}};
 
-TEST(Gather, RowsOfATable) {
-  VerifyFamily({.text = R"(
-  table = f32[@A,@B] parameter(0)<0:2>
-  ids = s32[@C] parameter(1)<1:1>
-  ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+// The rows of a table of `type` that indices of `index` name.
+std::string LookUp(const std::string& type, const std::string& index) {
+  return absl::StrReplaceAll(R"(
+  table = TYPE[@A,@B] parameter(0)<0:2>
+  ids = INDEX[@C] parameter(1)<1:1>
+  ROOT r = TYPE[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
 )",
-                .sizes = kSizes,
-                .max_cases = 800,
-                .no_fallback = true});
+                             {{"TYPE", type}, {"INDEX", index}});
+}
+
+TEST(Gather, RowsOfATable) {
+  VerifyFamily(
+      {.text = LookUp("f32", "s32"), .sizes = kSizes, .max_cases = 800, .no_fallback = true});
 }
 
 // What one shard gives the others is zero, which f8e8m0fnu does not have.
 TEST(Gather, RowsOfATypeWithoutAZero) {
-  VerifyFamily({.text = R"(
-  table = f8e8m0fnu[@A,@B] parameter(0)<0:2>
-  ids = s32[@C] parameter(1)<1:1>
-  ROOT r = f8e8m0fnu[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
-)",
-                .sizes = kSizes,
-                .max_cases = 120});
+  VerifyFamily({.text = LookUp("f8e8m0fnu", "s32"), .sizes = kSizes, .max_cases = 120});
 }
 
 TEST(Gather, NegativeAndLargeIndicesAreClampedOnce) {
@@ -56,14 +55,8 @@ TEST(Gather, NegativeAndLargeIndicesAreClampedOnce) {
 TEST(Gather, NarrowIndexTypesDoNotWrapInTheShift) {
   for (const char* type : {"u8", "s8", "u32", "s64"}) {
     SCOPED_TRACE(type);
-    VerifyFamily({.text = std::string(R"(
-  table = f32[@A,@B] parameter(0)<0:2>
-  ids = )") + type + R"([@C] parameter(1)<1:1>
-  ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
-)",
-                  .sizes = kSizes,
-                  .max_cases = 60,
-                  .no_fallback = true});
+    VerifyFamily(
+        {.text = LookUp("f32", type), .sizes = kSizes, .max_cases = 60, .no_fallback = true});
   }
 }
 

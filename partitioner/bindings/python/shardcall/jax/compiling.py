@@ -124,10 +124,9 @@ def _tell_of_marks(computation):
     """Of functions of `jit`, and `partitioner`s, in a program that neither is around."""
     # What JAX evaluates step by step, such as a jax.checkpoint without a jit, has its scopes only
     # around the compilation.
-    around = str(source_info_util.current_name_stack())
-    strict, within = (scope in around or conversion.has_scope(computation, scope)
-                      for scope in (_STRICTLY_WITHIN, _WITHIN))
-    if strict or within:
+    names = conversion.names_in(computation) + str(source_info_util.current_name_stack()).encode()
+    strict = _STRICTLY_WITHIN.encode() in names
+    if strict or _WITHIN.encode() in names:
         _tell(_named(computation), 'a function of shardcall.jax.jit, or a '
               'shardcall.jax.partitioner, is within it, and the outermost jit decides: use '
               'shardcall.jax.jit, or partitioner, around it', strict)
