@@ -19,8 +19,7 @@ constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // sizes of a factor's s
 bool ResultsHave(const CheckedCall& call, PartialOp op) {
   const absl::Span<const ElementType> types = call.types;
   return absl::c_all_of(types.subspan(call.num_operands), [&](ElementType type) {
-    uint64_t bits;
-    return !IsArrayType(type) || IdentityBits(MonoidOf(op), type, &bits);
+    return !IsArrayType(type) || HasIdentity(op, type);
   });
 }
 

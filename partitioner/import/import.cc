@@ -162,10 +162,7 @@ absl::Status RefuseUnbounded(const Module& module) {
 }
 
 absl::Status RefuseUnreduced(const Module& module, InstrId id, const Shape* leaf, PartialOp op) {
-  if (!leaf->IsArray() ||
-      IdentityLiteral(module.context(), MonoidOf(op), leaf->element_type()) != nullptr) {
-    return absl::OkStatus();
-  }
+  if (!leaf->IsArray() || HasIdentity(op, leaf->element_type())) return absl::OkStatus();
   return ToStatus({.code = "E165",
                    .message = "a value is said to be unreduced, and its type has no such reduction",
                    .where = std::string(module.instr(id).name),

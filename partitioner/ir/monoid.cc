@@ -123,6 +123,13 @@ bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
   return true;
 }
 
+bool HasIdentity(PartialOp op, ElementType type) {
+  if (!IsArrayType(type)) return false;
+  if (IsComplex(type) && op != PartialOp::kSum && op != PartialOp::kProduct) return false;
+  uint64_t bits;
+  return RealIdentity(op, PartType(type), ZeroSign::kPositive, &bits);
+}
+
 bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits, ZeroSign zero) {
   const std::optional<PartialOp> op = PartialOpOf(monoid);
   if (!op || !IsArrayType(type)) return false;

@@ -52,6 +52,8 @@ enum class ZeroSign : uint8_t { kPositive, kExact };
 // floats), and for f8e8m0fnu, which has no zero and which no collective reduces.
 const Literal* IdentityLiteral(Context& context, Opcode monoid, ElementType type,
                                ZeroSign zero = ZeroSign::kPositive);
+// Whether there is one.
+bool HasIdentity(PartialOp op, ElementType type);
 // The identity's bits in a host buffer, zero-extended. False if there is none, or if the type is
 // wider than 8 bytes and the identity is not all zero bits.
 bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits,

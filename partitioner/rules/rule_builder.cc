@@ -12,10 +12,7 @@ namespace shardcall::inline internal {
 bool HasIdentities(const RuleArgs& args, PartialOp op, int first) {
   for (int t = first; t < args.num_tensors(); ++t) {
     const Shape* shape = args.tensor(t);
-    if (shape->IsArray() &&
-        IdentityLiteral(args.module.context(), MonoidOf(op), shape->element_type()) == nullptr) {
-      return false;
-    }
+    if (shape->IsArray() && !HasIdentity(op, shape->element_type())) return false;
   }
   return true;
 }

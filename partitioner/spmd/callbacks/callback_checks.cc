@@ -72,7 +72,7 @@ absl::Status CallbackContext::Check(LocalValue x, Axes axes) const {
 
 absl::Status CallbackContext::CheckReduction(LocalValue x, PartialOp op) const {
   const ElementType type = l_.builder().type(x.id);
-  if (IdentityLiteral(l_.context(), MonoidOf(op), type) != nullptr) return absl::OkStatus();
+  if (HasIdentity(op, type)) return absl::OkStatus();
   return view_.Misfit("a collective reduces what has no such reduction",
                       absl::StrCat("a type that has ", PartialOpName(op)),
                       std::string(ElementTypeName(type)));
@@ -119,8 +119,7 @@ absl::Status CallbackContext::CheckShard(LocalValue x, const Shape* global, cons
                         absl::StrCat("the local shape ", want->ToString(false)),
                         absl::StrCat(have->ToString(false), SwapNote(want, have)));
   }
-  if (!s->partial().empty() &&
-      IdentityLiteral(l_.context(), MonoidOf(s->partial_op()), global->element_type()) == nullptr) {
+  if (!s->partial().empty() && !HasIdentity(s->partial_op(), global->element_type())) {
     return view_.Misfit(absl::StrCat(what, " cannot be partial"),
                         "an element type that the reduction takes", s->ToString());
   }

@@ -215,6 +215,17 @@ TEST_F(MonoidTest, IdentitiesLeaveValuesUnchanged) {
   }
 }
 
+TEST_F(MonoidTest, WhetherThereIsAnIdentityIsSaidAsTheLiteralSaysIt) {
+  for (int t = 0; t < kNumElementTypes; ++t) {
+    const ElementType type = static_cast<ElementType>(t);
+    for (const Monoid& m : kMonoids) {
+      EXPECT_EQ(HasIdentity(m.partial, type),
+                IdentityLiteral(module_.context(), m.op, type) != nullptr)
+          << OpcodeText(m.op) << " of " << ElementTypeName(type);
+    }
+  }
+}
+
 TEST_F(MonoidTest, FloatMaximumStartsAtTheLeastValueOfEveryFormat) {
   for (int t = 1; t < kNumElementTypes; ++t) {
     const ElementType type = static_cast<ElementType>(t);
