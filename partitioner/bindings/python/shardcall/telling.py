@@ -12,6 +12,7 @@ _PACKAGES = tuple(os.path.join(folder, '') for folder in {
     *(os.path.join(site, package)
       for site in {sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}
       for package in ('jax', 'jaxlib'))})
+_IMPORT = '<frozen importlib'
 _LIBRARY = ('contextlib.py', 'functools.py')
 _told = set()
 
@@ -21,9 +22,11 @@ def _users():
     `once`, counts."""
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and (
-            frame.f_code.co_filename.startswith(_PACKAGES)
+            frame.f_code.co_filename.startswith((*_PACKAGES, _IMPORT))
             or os.path.basename(frame.f_code.co_filename) in _LIBRARY):
-        frame, level = frame.f_back, level + 1
+        # warnings.warn does not count the frames of an import.
+        level += not frame.f_code.co_filename.startswith(_IMPORT)
+        frame = frame.f_back
     return frame, level
 
 

@@ -24,7 +24,7 @@ try:
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
     import shardcall
     import shardcall.jax as sj
-    from shardcall.jax import compiling, conversion
+    from shardcall.jax import compat, compiling, conversion
 except ImportError as e:
     print(f'SKIPPED: {e}')
     sys.exit(77)
@@ -344,15 +344,6 @@ class JaxTest(unittest.TestCase):
                 jax.config.update(key, value)
             compilation_cache.reset_cache()
 
-    def test_an_older_jax_is_named_when_the_package_is_imported(self):
-        found = subprocess.run(
-            [sys.executable, '-c', 'import jax\njax.__version_info__ = (0, 6, 2)\n'
-             'jax.__version__ = "0.6.2"\nimport shardcall.jax'],
-            capture_output=True, text=True, check=False)
-        self.assertNotEqual(found.returncode, 0)
-        self.assertIn('ImportError: shardcall.jax needs JAX 0.10.2 or newer, and this is JAX 0.6.2',
-                      found.stderr)
-
     def test_a_function_on_one_device_is_left_alone(self):
         self.assertEqual(self.ours(lambda x: x + 1)(3), 4)
         self.assertEqual(self.reports(), 0)
@@ -538,14 +529,13 @@ class JaxTest(unittest.TestCase):
         relu_on_rows(self.x)  # what was compiled before runs on
 
     def test_uninstall_leaves_jax_as_it_was(self):
-        from jax._src import compiler
         sj.uninstall()
-        before = compiler.compile_or_get_cached
+        before = compat.compile_step()
         f = self.ours(lambda x: x + 1)
-        self.assertNotEqual(compiler.compile_or_get_cached, before)
+        self.assertNotEqual(compat.compile_step(), before)
         f(self.x)
         sj.uninstall()
-        self.assertEqual(compiler.compile_or_get_cached, before)
+        self.assertEqual(compat.compile_step(), before)
         np.testing.assert_array_equal(f(self.x), np.asarray(self.x) + 1)  # by XLA's partitioner
         self.assertEqual(self.reports(), 1)
         self.ours(lambda x: x + 2)(self.x)

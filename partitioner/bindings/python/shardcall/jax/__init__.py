@@ -8,7 +8,7 @@ shardcall, with the rules of its custom calls.
     print(sj.explain(step, params, batch))
     sj.expect(step, params, batch, contract='all-gather=0')
 """
-from shardcall.jax import needs as _needs  # first
+from shardcall.jax import compat as _compat  # first
 from shardcall.jax import compiling as _compiling
 from shardcall.jax import installing as _installing
 from shardcall.jax.functions import explain, expect, jit, partitioner

@@ -6,13 +6,12 @@ import json
 import math
 
 import jax
-from jax._src import core
-from jax._src.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardcall import _core
 from shardcall import arrays
 from shardcall import registry
+from shardcall.jax import compat
 from shardcall.jax import settings as _settings
 
 
@@ -49,7 +48,7 @@ def typed(name, attributes, results, operands):
         specs = _specs(targets(), name, _config(attributes), mesh,
                        tuple((a.shape, a.dtype, _axes(a)) for a in avals),
                        tuple((tuple(r.shape), r.dtype) for r in results))
-    mat = core.ManualAxisType(varying=frozenset().union(*(a.mat.varying for a in avals)))
+    mat = compat.ManualAxisType(varying=frozenset().union(*(a.mat.varying for a in avals)))
     return [jax.ShapeDtypeStruct(
                 r.shape, r.dtype, manual_axis_type=mat,
                 sharding=getattr(r, 'sharding', None) or NamedSharding(mesh, spec))
@@ -76,9 +75,9 @@ def _config(attributes):
     """As HLO has it."""
     if not attributes:
         return '{}'
-    with mlir.make_ir_context(), mlir.ir.Location.unknown():
-        return str(mlir.ir.DictAttr.get(
-            {name: mlir.ir_attribute(value) for name, value in attributes.items()}))
+    with compat.make_ir_context(), compat.ir.Location.unknown():
+        return str(compat.ir.DictAttr.get(
+            {name: compat.ir_attribute(value) for name, value in attributes.items()}))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,20 +5,16 @@ import ctypes
 import threading
 
 import jax
-from jax._src import compiler
-from jax._src import core
-from jax._src import source_info_util
-from jax._src import xla_bridge
-from jax._src.lib import xla_client
 
 from shardcall import _core
 from shardcall import registry
 from shardcall import telling
 from shardcall.errors import Error
+from shardcall.jax import compat
 from shardcall.jax import conversion
 from shardcall.jax import settings as _settings
 
-# JAX's compiler.compile_or_get_cached, while it is replaced by ours.
+# JAX's compile step, while it is replaced by ours.
 _ORIGINAL = None
 _lock = threading.RLock()
 _framework = 0  # number of JAX's registrations taken over so far
@@ -35,8 +31,8 @@ def install():
         if _ORIGINAL is not None:
             return
         _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
-        _ORIGINAL = compiler.compile_or_get_cached
-        compiler.compile_or_get_cached = _compile
+        _ORIGINAL = compat.compile_step()
+        compat.set_compile_step(_compile)
 
 
 def uninstall():
@@ -45,8 +41,8 @@ def uninstall():
     with _lock:
         if _ORIGINAL is None:
             return
-        if compiler.compile_or_get_cached is _compile:
-            compiler.compile_or_get_cached = _ORIGINAL
+        if compat.compile_step() is _compile:
+            compat.set_compile_step(_ORIGINAL)
         _ORIGINAL = None
 
 
@@ -68,9 +64,7 @@ def _framework_targets():
     """Takes over what JAX has registered for the XLA of plugins since."""
     global _framework
     with _lock:
-        # Importing it registers the partitioner of custom_partitioning.
-        from jax._src import custom_partitioning  # noqa: F401
-        callbacks = list(xla_bridge._plugin_callbacks)
+        callbacks = compat.plugin_callbacks()
         for callback in callbacks[_framework:]:
             try:
                 callback(c_api=_core.framework_api())
@@ -94,28 +88,23 @@ _WITHIN, _STRICTLY_WITHIN = 'shardcall.jax:within', 'shardcall.jax:strictly_with
 
 
 def _transformations():
-    """The names of JAX's traces from the innermost, without those of vmap, which compiles nothing
+    """The types of JAX's traces from the innermost, without those of vmap, which compiles nothing
     itself."""
-    trace = core.trace_ctx.trace
-    while trace is not None:
-        name = type(trace).__name__
-        if name != 'BatchTrace':
-            yield name
-        trace = getattr(trace, 'parent_trace', None)
+    return [type(trace) for trace in compat.traces() if type(trace) is not compat.BatchTrace]
 
 
 def check_outermost(settings, what):
     """Tells of `what` of ours, a function of `jit` or a `partitioner`, that begins where JAX
     traces for something else. Gives the context to trace within."""
     global _marked
-    traces = list(_transformations())
-    if traces[0] == 'EvalTrace':
+    traces = _transformations()
+    if traces[0] is compat.EvalTrace:
         return contextlib.nullcontext()
-    if 'DynamicJaxprTrace' in traces:
+    if compat.DynamicJaxprTrace in traces:
         _marked = True
         return jax.named_scope(_STRICTLY_WITHIN if settings.strict else _WITHIN)
     _tell('a program', f'{what} is within a transformation of JAX that is not '
-          f'({traces[0]}). What that compiles, a backward pass for one, is XLA\'s: use '
+          f'({traces[0].__name__}). What that compiles, a backward pass for one, is XLA\'s: use '
           'shardcall.jax.jit, or partitioner, around it', settings.strict)
     return contextlib.nullcontext()
 
@@ -124,7 +113,7 @@ def _tell_of_marks(computation):
     """Of functions of `jit`, and `partitioner`s, in a program that neither is around."""
     # What JAX evaluates step by step, such as a jax.checkpoint without a jit, has its scopes only
     # around the compilation.
-    names = conversion.names_in(computation) + str(source_info_util.current_name_stack()).encode()
+    names = conversion.names_in(computation) + str(compat.current_name_stack()).encode()
     strict = _STRICTLY_WITHIN.encode() in names
     if strict or _WITHIN.encode() in names:
         _tell(_named(computation), 'a function of shardcall.jax.jit, or a '
@@ -144,7 +133,7 @@ def _why_not(build_options):
 
 def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     settings = _settings.current()
-    original = _ORIGINAL or compiler.compile_or_get_cached
+    original = _ORIGINAL or compat.compile_step()
     build = compile_options.executable_build_options
     single = build.num_partitions <= 1 and build.num_replicas <= 1
     if settings is None and _marked and not single:
@@ -212,15 +201,15 @@ def _platform(backend):
 
 def _known(platform):
     """Targets that JAX has a handler of its own for."""
-    return [name for name in xla_client.custom_call_targets(platform)
+    return [name for name in compat.custom_call_targets(platform)
             if (platform, name) not in _registered]
 
 
 def _c_api(backend):
     """The table of functions of a backend that is a plugin, else None."""
-    for name, known in xla_bridge.backends().items():
+    for name, known in compat.backends().items():
         if known is backend:
-            return xla_bridge._backend_factories[name].c_api
+            return compat.c_apis()[name]
     return None
 
 

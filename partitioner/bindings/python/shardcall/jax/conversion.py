@@ -2,10 +2,8 @@
 """JAX's modules as HLO, and back."""
 import io
 
-from jax._src.interpreters import mlir
-from jax._src.lib import _jax
-from jax._src.lib.mlir import ir
-from jax._src.lib.mlir.dialects import hlo
+from shardcall.jax import compat
+from shardcall.jax.compat import ir
 
 # Attributes of an argument or result that XLA and JAX read. Those of the whole program are valid for
 # the shards too.
@@ -14,14 +12,14 @@ _RESULT = ('mhlo.memory_kind', 'mhlo.layout_mode')
 
 
 def bytecode_to_hlo(code):
-    computation = _jax.mlir.mlir_module_to_xla_computation(
+    computation = compat.stablehlo_to_computation(
         code, use_tuple_args=False, return_tuple=False)
     return computation.as_serialized_hlo_module_proto()
 
 
 def to_hlo(module):
     """A module of StableHLO (jaxlib's ir.Module) as a serialised HloModuleProto."""
-    return bytecode_to_hlo(mlir.module_to_bytecode(module))
+    return bytecode_to_hlo(compat.module_to_bytecode(module))
 
 
 def to_bytecode(module):
@@ -35,19 +33,19 @@ def to_bytecode(module):
 def names_in(module):
     """Bytes that hold the name of each jax.named_scope in which anything of the module was
     traced."""
-    return mlir.module_to_bytecode(module)
+    return compat.module_to_bytecode(module)
 
 
 def parsed(data):
     """StableHLO as text, bytecode, or what jax.export serialises, as jaxlib's ir.Module. None for
     what MLIR does not read."""
-    context = mlir.make_ir_context()
+    context = compat.make_ir_context()
     with context:
         for parse in (ir.Module.parse,
-                      lambda code: hlo.deserialize_portable_artifact(context, code)):
+                      lambda code: compat.deserialize_portable_artifact(context, code)):
             try:
                 return parse(data)
-            except (ir.MLIRError, ValueError):
+            except (compat.MLIRError, ValueError):
                 pass
     return None
 
@@ -96,7 +94,7 @@ def _keep(original, new, which, names):
 
 def hlo_to_bytecode(proto):
     """A serialised HloModuleProto as StableHLO in bytecode, by XLA's conversion."""
-    return _jax.mlir.hlo_to_stablehlo(proto)
+    return compat.hlo_to_stablehlo(proto)
 
 
 def to_module(code, original, num_partitions):

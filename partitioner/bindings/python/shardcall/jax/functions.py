@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import jax
-from jax._src import core
-from jax._src import source_info_util
 
 from shardcall import _core
 from shardcall import registry
+from shardcall.jax import compat
 from shardcall.jax import compiling
 from shardcall.jax import settings as _settings
 from shardcall.report import Report
 from shardcall.types import Path, Paths, Rules, Targets
 
 # So that JAX takes the caller's source line as that of a call.
-source_info_util.register_exclusion(__file__)
+compat.register_exclusion(__file__)
 
 
 @contextlib.contextmanager
@@ -96,7 +95,7 @@ def _traced(settings, outer, function):
     return within
 
 
-_core.set_dispatch(_settings.swap, _settings.restore, core.trace_ctx, core.eval_trace, _traced)
+_core.set_dispatch(_settings.swap, _settings.restore, compat.trace_ctx, compat.eval_trace, _traced)
 
 
 class Jitted(_core.Dispatch):

@@ -3,18 +3,14 @@
 import threading
 from typing import Optional
 
-from jax._src import config
-from jax._src import ffi
-from jax._src import xla_bridge
-from jax._src.interpreters import mlir
-from jax._src.lib.mlir import ir
-
 from shardcall import _core
 from shardcall import arrays
 from shardcall import partitioners
 from shardcall import options
 from shardcall import registry
 from shardcall.errors import Error
+from shardcall.jax import compat
+from shardcall.jax.compat import ir
 from shardcall.types import Paths, Rules
 
 _lock = threading.RLock()
@@ -81,11 +77,11 @@ def install(*names: str, rules: Optional[Rules] = None, plugins: Paths = ()) -> 
             new = name not in _installed
             _installed[name] = targets
             if new:
-                xla_bridge.register_plugin_callbacks(lambda c_api, n=name: _pass(n, c_api))
+                compat.register_plugin_callbacks(lambda c_api, n=name: _pass(n, c_api))
         if _lowering is None and _installed:
-            _lowering = mlir._lowerings[ffi.ffi_call_p].rule
+            _lowering = compat.ffi_call_lowering()
             _ours = _with_rule
-            mlir.register_lowering(ffi.ffi_call_p, _ours)
+            compat.set_ffi_call_lowering(_ours)
 
 
 def uninstall() -> None:
@@ -95,12 +91,12 @@ def uninstall() -> None:
         for name in _installed:
             gathering = _installed[name] = _core.gathering_targets(name)
             partitioners.give_to_xla(name, _Served(gathering, name))
-            for factory in list(xla_bridge._backend_factories.values()):
-                if factory.c_api is not None:
-                    _pass(name, factory.c_api)
+            for c_api in compat.c_apis().values():
+                if c_api is not None:
+                    _pass(name, c_api)
         _installed.clear()
-        if _lowering is not None and mlir._lowerings[ffi.ffi_call_p].rule is _ours:
-            mlir.register_lowering(ffi.ffi_call_p, _lowering)
+        if _lowering is not None and compat.ffi_call_lowering() is _ours:
+            compat.set_ffi_call_lowering(_lowering)
         _lowering = None
 
 
@@ -121,7 +117,7 @@ def _with_rule(ctx, *operands, target_name, **params):
     propagates by."""
     results = _lowering(ctx, *operands, target_name=target_name, **params)
     targets = _installed.get(target_name)
-    if targets is None or not config.use_shardy_partitioner.value:
+    if targets is None or not compat.use_shardy.value:
         return results
     for op in {r.owner for r in results if isinstance(r, ir.Value)}:
         if op.name != 'stablehlo.custom_call' or 'sdy.sharding_rule' in op.attributes:

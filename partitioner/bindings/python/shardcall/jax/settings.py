@@ -8,6 +8,7 @@ import jax
 
 from shardcall import options
 from shardcall import registry
+from shardcall.jax import compat
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ def note_unused(settings, unused):
 
 context = jax.make_user_context(None)
 # The effect of `with context(settings)` with fewer calls: swap returns the previous value.
-swap, restore = context._obj.swap_local, context._obj.set_local
+swap, restore = compat.local_value(context)
 
 
 def current():

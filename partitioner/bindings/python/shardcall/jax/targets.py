@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 import jax.test_util
 import numpy as np
-from jax._src import core
-from jax._src import source_info_util
 
 from shardcall import arrays
 from shardcall import programs
@@ -17,9 +15,10 @@ from shardcall import registry
 from shardcall import xla_client
 from shardcall.errors import Error
 from shardcall.jax import call_types
+from shardcall.jax import compat
 
 # So that JAX takes the caller's source line as that of a call.
-source_info_util.register_exclusion(__file__)
+compat.register_exclusion(__file__)
 _STAGES = {'instantiate', 'prepare', 'initialize', 'execute'}
 
 
@@ -86,7 +85,7 @@ class Target:
             made = self._functions[key] = self._made(attributes)
         # Operands that vary over fewer manual axes than others are cast here, where the gradient
         # sees it, and not within the call.
-        return made(*core.auto_insert_reshard(*map(jnp.asarray, operands)))
+        return made(*compat.auto_insert_reshard(*map(jnp.asarray, operands)))
 
     def __repr__(self):
         return f'<shardcall.jax target {self.name}>'
