@@ -49,6 +49,7 @@ inline constexpr absl::string_view kPaddings[] = {"", "PADDING_VALID", "PADDING_
 inline constexpr absl::string_view kFusionKinds[] = {"kLoop", "kInput", "kOutput", "kCustom"};
 inline constexpr absl::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
 inline constexpr absl::string_view kCompareTypes[] = {"FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
+inline constexpr absl::string_view kCompareOrders[] = {"PARTIAL", "TOTAL"};
 inline constexpr absl::string_view kApiVersions[] = {
     "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
     "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"};
@@ -69,6 +70,7 @@ inline constexpr WordList kPaddings = {in_order::kPaddings, "PADDING_INVALID"};
 inline constexpr WordList kFusionKinds = {in_order::kFusionKinds, ""};
 inline constexpr WordList kDirections = {in_order::kDirections, ""};
 inline constexpr WordList kCompareTypes = {in_order::kCompareTypes, ""};
+inline constexpr WordList kCompareOrders = {in_order::kCompareOrders, ""};
 inline constexpr WordList kApiVersions = {in_order::kApiVersions, ""};
 inline constexpr WordList kModes = {in_order::kModes, ""};
 

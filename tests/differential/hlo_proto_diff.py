@@ -12,7 +12,7 @@ For every *.hlo file, with jaxlib as the other side:
             tables
   accepted  XLA reads our proto, and prints what it prints for its own
 The one field of our own (what XLA's messages have no place for) is left out of
-the comparison.
+the comparison, and so is what only other versions of XLA write.
 
   hlo_proto_diff.py --tool=build/bin/hlo_convert DIR...
 
@@ -31,6 +31,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import jaxlib_parser  # noqa: E402
 
 OWN_HEADER = 61001  # of HloModuleProto
+OPCODE, COMPARISON_TYPE, COMPARISON_ORDER = 2, 72, 102  # of HloInstructionProto
 
 
 def read(path):
@@ -67,6 +68,20 @@ def without_own(module):
     return module
 
 
+def without_other_versions(theirs, own):
+    """Our message without what XLA of this version does not write: of a comparison it writes the
+    type or the order, and we write both. They must say the same."""
+    for their_computation, own_computation in zip(theirs[3], own[3]):
+        for their, i in zip(their_computation[2], own_computation[2]):
+            if i.get(OPCODE) != [b'compare'] or COMPARISON_TYPE not in i or COMPARISON_ORDER not in i:
+                continue
+            if (i[COMPARISON_TYPE] == [b'FLOAT']) == (i[COMPARISON_ORDER] == [b'PARTIAL']):
+                for field in (COMPARISON_TYPE, COMPARISON_ORDER):
+                    if field not in their:
+                        del i[field]
+    return own
+
+
 def accepted(hlo, own, theirs):
     """None, or why XLA does not take our proto for its own."""
     try:
@@ -81,6 +96,10 @@ def accepted(hlo, own, theirs):
         if a != b:
             return f'{a[:300]!r} against {b[:300]!r}'
     return None if expected == found else 'one text is longer'
+
+
+def compared_fields(theirs, own):
+    return first_difference(theirs, without_other_versions(theirs, own))
 
 
 def main():
@@ -119,9 +138,9 @@ def main():
             results = {
                 'read': first_difference(normalise(theirs),
                                          normalise(again.as_serialized_hlo_module_proto())),
-                'kept': first_difference(fields(theirs), fields(read(paths['kept']))),
-                'written': first_difference(without_own(normalise(theirs)),
-                                            without_own(normalise(own))),
+                'kept': compared_fields(fields(theirs), fields(read(paths['kept']))),
+                'written': compared_fields(without_own(normalise(theirs)),
+                                           without_own(normalise(own))),
                 'accepted': accepted(hlo, own, theirs),
             }
             for what, difference in results.items():

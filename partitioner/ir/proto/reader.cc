@@ -112,6 +112,10 @@ bool Reader::KeepResidues() {
       p_.Clear();
       ParseMessage(c.instructions[j].bytes, &p_);
       if (p_.has_frontend_attributes()) SortMap(p_.mutable_frontend_attributes());
+      // The type or the order of a comparison, whichever the version of XLA did not write, is added
+      // for the readers of other versions.
+      if (p_.comparison_type().empty()) p_.set_comparison_type(instruction.comparison_type());
+      if (p_.comparison_order().empty()) p_.set_comparison_order(instruction.comparison_order());
       if (compare(&p_)) source_->instructions[id.value] = std::move(residue);
     }
     hlo_pb::HloComputationProto header;

@@ -5,6 +5,7 @@
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/compare_order.h"
 #include "shardcall/partitioner/ir/proto/record_fields.h"
 
 namespace shardcall::inline internal::hlo_proto {
@@ -37,12 +38,31 @@ bool RecordReader::Read(RecordType<NoneAttrs>, Opcode, const Attributes** out) {
   return Calls(0);
 }
 
+// `type` holds comparison_type, if the message has it: what XLA wrote before it had orders.
+bool RecordReader::ReadOrder(CompareType* type) {
+  const Words words = words::kCompareOrders.words;
+  const bool has_order = !p_.comparison_order().empty();
+  const int found = has_order ? IndexOf(p_.comparison_order(), words) : 0;
+  if (found < 0) return faults_.FailWord("comparison_order", p_.comparison_order(), words);
+  if (operands_.empty()) return true;
+  const auto order = static_cast<CompareOrder>(found);
+  const ElementType element = module_.instr(operands_[0]).shape->element_type();
+  if (p_.comparison_type().empty()) {
+    *type = CompareTypeOf(order, element);
+  } else if (has_order && NaturalCompareType(element) == CompareType::kFloat &&
+             CompareOrderOf(*type) != order) {
+    return faults_.Fail("E019", "A comparison's type and order contradict each other",
+                        "comparison_order",
+                        absl::StrCat(words[static_cast<size_t>(CompareOrderOf(*type))],
+                                     ", as comparison_type says ", p_.comparison_type()),
+                        p_.comparison_order());
+  }
+  return true;
+}
+
 bool RecordReader::Read(RecordType<CompareAttrs>, Opcode, const Attributes** out) {
   CompareAttrs a;
-  if (!ReadFields(&a)) return false;
-  if (p_.comparison_type().empty() && !operands_.empty()) {
-    a.type = NaturalCompareType(module_.instr(operands_[0]).shape->element_type());
-  }
+  if (!ReadFields(&a) || !ReadOrder(&a.type)) return false;
   *out = InternAttributes(context_, a);
   return true;
 }

@@ -60,6 +60,7 @@ class RecordReader {
   bool Read(RecordType<PermuteAttrs>, Opcode opcode, const Attributes** out);
   bool Read(RecordType<AsyncAttrs>, Opcode opcode, const Attributes** out);
   bool Read(RecordType<DomainAttrs>, Opcode opcode, const Attributes** out);
+  bool ReadOrder(CompareType* type);
   bool ReadGroups(ReplicaGroups* out);
   bool OneDimension(int64_t* out);
   // Fails unless the instruction calls exactly `n` computations.

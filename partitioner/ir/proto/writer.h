@@ -63,6 +63,7 @@ class Writer {
                   hlo_pb::HloInstructionProto* p);
   bool Write(const ParameterAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool Write(const ConstantAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
+  bool Write(const CompareAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool Write(const SliceAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool Write(const PadAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);
   bool Write(const TopKAttrs& a, const Instruction& i, hlo_pb::HloInstructionProto* p);

@@ -3,6 +3,7 @@
 // that have none.
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
+#include "shardcall/partitioner/ir/compare_order.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/proto/message_schema.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
@@ -224,6 +225,13 @@ bool Writer::Write(const PadAttrs& a, const Instruction&, hlo_pb::HloInstruction
     d->set_interior_padding(a.interior[k]);
   }
   return true;
+}
+
+// XLA reads the order since jaxlib 0.12, and the type before that.
+bool Writer::Write(const CompareAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
+  const auto order = static_cast<size_t>(CompareOrderOf(a.type));
+  p->set_comparison_order(Str(words::kCompareOrders.words[order]));
+  return WriteFields(a, p);
 }
 
 bool Writer::Write(const TopKAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {

@@ -165,6 +165,24 @@ TEST(ParserForms, AttributesComeInAnyOrder) {
             "rhs_contracting_dims={0}, sharding={replicated}, metadata={op_name=\"d\"}");
 }
 
+// Since jaxlib 0.12, XLA prints the order of a comparison and not its type.
+TEST(ParserForms, TheOrderOfAComparisonSaysItsType) {
+  const auto line = [](const std::string& type, const std::string& attributes) {
+    const std::string found = PrintedLine("  %p = " + type + "[2] parameter(0)\n" +
+                                              "  ROOT %c = pred[2] compare(%p, %p), " + attributes,
+                                          "c");
+    return found.substr(found.find("direction"));
+  };
+  EXPECT_EQ(line("f32", "direction=LT, order=TOTAL"), "direction=LT, type=TOTALORDER");
+  EXPECT_EQ(line("bf16", "order=TOTAL, direction=GE"), "direction=GE, type=TOTALORDER");
+  EXPECT_EQ(line("f32", "direction=LT, order=PARTIAL"), "direction=LT");
+  EXPECT_EQ(line("c64", "direction=EQ, order=PARTIAL"), "direction=EQ");
+  for (const char* type : {"s32", "u8", "pred"}) {
+    EXPECT_EQ(line(type, "direction=LT, order=TOTAL"), "direction=LT") << type;
+    EXPECT_EQ(line(type, "direction=LT, order=PARTIAL"), "direction=LT") << type;
+  }
+}
+
 TEST(ParserForms, StringsAreUnescapedAndEscapedAgain) {
   const auto m =
       Parse(InEntry("  ROOT %p = f32[] parameter(0), "

@@ -225,6 +225,26 @@ TEST(ProtoBadInput, AttributesMustBeThoseOfTheOp) {
               StartsWith("E016 Invalid sharding"));
 }
 
+TEST(ProtoBadInput, TheOrderOfAComparisonMustBeOneThatFitsItsType) {
+  const auto with = [](const char* element, const std::string& type, const std::string& order) {
+    return ErrorAfter(InEntry(absl::StrCat("%a = ", element, "[8] parameter(0)\n",
+                                           "ROOT %c = pred[8] compare(%a, %a), direction=LT")),
+                      [&](auto* p) {
+                        At(p, 0, 1)->set_comparison_type(type);
+                        At(p, 0, 1)->set_comparison_order(order);
+                      });
+  };
+  EXPECT_THAT(with("f32", "", "WEAK"),
+              ::testing::AllOf(StartsWith("E019 Unknown value"), HasSubstr("comparison_order"),
+                               HasSubstr("PARTIAL, TOTAL"), HasSubstr("'WEAK'")));
+  EXPECT_THAT(with("f32", "FLOAT", "TOTAL"),
+              ::testing::AllOf(StartsWith("E019 A comparison's type and order contradict"),
+                               HasSubstr("(%c) comparison_order"), HasSubstr("expected PARTIAL")));
+  EXPECT_THAT(with("bf16", "TOTALORDER", "PARTIAL"), StartsWith("E019 A comparison's type"));
+  EXPECT_EQ(with("f32", "TOTALORDER", "TOTAL"), "ok");
+  EXPECT_EQ(with("s32", "SIGNED", "PARTIAL"), "ok");  // the orders of integers are the same
+}
+
 TEST(ProtoBadInput, NumbersOfAttributesMustBeFinite) {
   EXPECT_THAT(
       ErrorAfter(kSmall,

@@ -253,6 +253,34 @@ TEST(ProtoRoundTrip, OldFieldsOfDeviceListsAreRead) {
   EXPECT_TRUE(Again(bytes) == bytes);
 }
 
+// XLA writes comparison_order alone since jaxlib 0.12, and comparison_type alone before that.
+TEST(ProtoRoundTrip, AComparisonIsReadByItsTypeOrItsOrderAndWrittenWithBoth) {
+  struct Case {
+    const char *element, *type, *order, *text;
+  };
+  for (const Case& c : {Case{"f32", "FLOAT", "PARTIAL", ""},
+                        Case{"f32", "TOTALORDER", "TOTAL", ", type=TOTALORDER"},
+                        Case{"c64", "FLOAT", "PARTIAL", ""}, Case{"s32", "SIGNED", "TOTAL", ""},
+                        Case{"pred", "UNSIGNED", "TOTAL", ""}}) {
+    const std::string text =
+        InEntry(absl::StrCat("%a = ", c.element, "[8]{0} parameter(0)\n",
+                             "ROOT %c = pred[8]{0} compare(%a, %a), direction=EQ", c.text));
+    const std::string bytes = BytesOf(text);
+    hlo_pb::HloModuleProto p = MessageOf(text);
+    const std::string printed = PrintModule(*Parse(text));
+    auto* i = p.mutable_computations(0)->mutable_instructions(1);
+    EXPECT_EQ(i->comparison_type(), c.type);
+    EXPECT_EQ(i->comparison_order(), c.order);
+    i->clear_comparison_type();
+    EXPECT_EQ(TextOfBytes(p.SerializeAsString()), printed);
+    EXPECT_EQ(Again(p.SerializeAsString()), bytes);
+    i->set_comparison_type(c.type);
+    i->clear_comparison_order();
+    EXPECT_EQ(TextOfBytes(p.SerializeAsString()), printed);
+    EXPECT_EQ(Again(p.SerializeAsString()), bytes);
+  }
+}
+
 TEST(ProtoRoundTrip, EnclosingMessagesAreToldByTheirContentAndKept) {
   hlo_pb::HloSnapshot snapshot;
   ASSERT_TRUE(snapshot.mutable_hlo()->mutable_hlo_module()->ParseFromString(BytesOf(kSmall)));

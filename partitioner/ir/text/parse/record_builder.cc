@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
+#include "shardcall/partitioner/ir/compare_order.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
 namespace shardcall::inline internal::hlo_text {
@@ -93,8 +94,18 @@ bool RecordBuilder::Build(RecordType<NoneAttrs>, Scratch*, Opcode, const Attribu
 bool RecordBuilder::Build(RecordType<CompareAttrs>, Scratch* s, Opcode, const Attributes** out) {
   CompareAttrs a;
   if (!ReadSlots(*s, &a)) return false;
+  int order = 0;
+  if (s->Has(A::kOrder)) {
+    if (!WordIndex(*s, A::kOrder, words::kCompareOrders, &order)) return false;
+    if (s->Has(A::kType)) {
+      return lex_.Fail((*s)[A::kOrder].at, "E019",
+                       "A comparison has both type= and order=", "one of the two", "",
+                       "remove type=, which older versions of XLA write");
+    }
+  }
   if (!s->Has(A::kType) && !s->operands.empty()) {
-    a.type = NaturalCompareType(module_.instr(s->operands[0]).shape->element_type());
+    a.type = CompareTypeOf(static_cast<CompareOrder>(order),
+                           module_.instr(s->operands[0]).shape->element_type());
   }
   *out = InternAttributes(context_, a);
   return true;
