@@ -20,6 +20,17 @@ int64_t BufferView::num_elements() const {
   return n;
 }
 
+bool IsPackedType(ElementType type) {
+  const int bits = ElementTypeBits(type);
+  return bits == 1 || bits == 2 || bits == 4;
+}
+
+int64_t BufferView::byte_size() const {
+  const int64_t n = num_elements();
+  return packed && IsPackedType(type) ? (n * ElementTypeBits(type) + 7) / 8
+                                      : n * ElementTypeBytes(type);
+}
+
 std::string BufferView::ToString() const {
   return absl::StrCat(ElementTypeName(type), "[", absl::StrJoin(dims, ","), "]");
 }

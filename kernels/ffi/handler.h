@@ -39,15 +39,19 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+// Whether XLA has several elements of this type in a byte: those of 1, 2 and 4 bits.
+bool IsPackedType(ElementType type);
+
 // A dense buffer in row-major order of `dims`. Not owned. Tokens have rank 0
-// and null data. Types narrower than a byte take one byte an element.
+// and null data. Types narrower than a byte take one byte an element, unless it is packed.
 struct BufferView {
   ElementType type = ElementType::kInvalid;
   std::vector<int64_t> dims;
   void* data = nullptr;
+  bool packed = false;  // several elements in a byte, see packed_buffers.h
 
   int64_t num_elements() const;
-  int64_t byte_size() const { return num_elements() * ElementTypeBytes(type); }
+  int64_t byte_size() const;
   int rank() const { return static_cast<int>(dims.size()); }
   std::string ToString() const;  // "f32[4,8]"
 };
@@ -103,6 +107,9 @@ struct HandlerEntry {
   std::vector<std::string> traits = {};
   std::string source = {};          // "built in" or a library's path
   std::string backend_config = {};  // only calls with this text; empty: any
+  // Whether the handler's code takes packed buffers, which the ABIs of libraries do: callers should
+  // give it those. `host` converts others.
+  bool packed = false;
   HostHandler host = {};
   std::vector<const void*> functions = {};  // of a library; entries with equal ones are equal
 

@@ -46,7 +46,8 @@ enum {
   SHARDCALL_FFI_XOR = 6
 };
 
-/* A dense row-major operand or result of a called computation. */
+/* A dense row-major operand or result of a called computation. Elements of 1, 2
+ * and 4 bits are packed, as in the handler's buffers. */
 typedef struct Shardcall_FfiBuffer {
   int32_t type; /* xla.PrimitiveType: 11 is f32 */
   int32_t rank;
@@ -80,8 +81,9 @@ struct Shardcall_FfiDevice {
 
   /* Collectives. `group` lists the devices of a group, this one among them, in
    * the order of concatenation and summation; null: all devices. `type` is an
-   * xla.PrimitiveType, `count` counts elements, `bytes` is of one block. Buffers
-   * may not overlap unless in == out. */
+   * xla.PrimitiveType, `count` counts elements, `bytes` is of one block. Elements
+   * of 1, 2 and 4 bits are packed, as in the handler's buffers. Buffers may not
+   * overlap unless in == out. */
   int32_t (*barrier)(const Shardcall_FfiDevice*, const int32_t* group, int32_t group_size);
   int32_t (*all_reduce)(const Shardcall_FfiDevice*, const int32_t* group, int32_t group_size,
                         int32_t reduction, int32_t type, const void* in, void* out, int64_t count);

@@ -5,6 +5,8 @@
 // `prepare`, `initialize` and `execute` at each call. State set by instantiate lives as long as
 // the program, that of the other stages as long as the call.
 //
+// Elements of 1, 2 and 4 bits are packed, as under XLA (packed_buffers.h).
+//
 // A handler that fails is E317 and keeps its status code; one that throws is E317 too. One that
 // breaks the ABI (returns something that is not an error or future made by the runtime) is E318; a
 // future that is not complete within HandlerContext::deadline is E319.

@@ -11,7 +11,8 @@
 //
 // `in` points to the operands' leaves. `out` is the result's buffer, or, for a tuple (even of one
 // element), the table of its leaves' buffers. `opaque` is the call's backend_config as raw bytes.
-// No shapes are passed, so reads out of bounds cannot be detected.
+// Elements of 1, 2 and 4 bits are packed (packed_buffers.h). No shapes are passed, so reads out of
+// bounds cannot be detected.
 //
 // A library of such handlers sets its status through the two C functions below, which it leaves
 // undefined: programs that link this library export them.

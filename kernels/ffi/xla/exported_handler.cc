@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi_table.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -40,7 +41,8 @@ Table& TheTable() {
 
 BufferView View(const void* at) {
   const auto& b = *static_cast<const abi::Buffer*>(at);
-  return {static_cast<ElementType>(b.dtype), std::vector<int64_t>(b.dims, b.dims + b.rank), b.data};
+  const auto type = static_cast<ElementType>(b.dtype);
+  return {type, std::vector<int64_t>(b.dims, b.dims + b.rank), b.data, IsPackedType(type)};
 }
 
 absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
@@ -57,7 +59,7 @@ absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
   for (int64_t k = 0; k < frame.args.size; ++k) operands.push_back(View(frame.args.args[k]));
   for (int64_t k = 0; k < frame.rets.size; ++k) results.push_back(View(frame.rets.rets[k]));
   try {
-    return exported.entry.host(context, operands, results);
+    return CallConverted(exported.entry.packed, context, operands, results, exported.entry.host);
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("the handler threw: ", e.what()));
   } catch (...) {

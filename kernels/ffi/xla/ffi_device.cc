@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -128,12 +129,27 @@ int32_t Reducing(Method method, const Shardcall_FfiDevice* c, const int32_t* gro
                  int32_t reduction, int32_t type, const void* in, void* out, int64_t count) {
   const absl::Status ok = CheckElements(reduction, type, in, out, count);
   const auto element = static_cast<ElementType>(type);
-  return CopyingCollective(c, group, size, ok, in, out,
-                           ok.ok() ? count * ElementTypeBytes(element) : 0,
-                           [&](Communicator& comm, Communicator::Group g) {
-                             return (comm.*method)(g, static_cast<ReduceKind>(reduction), element,
-                                                   in, out, count, Self(c).tag());
-                           });
+  const auto reduce = [&](Communicator& comm, Communicator::Group g, const void* from, void* to) {
+    return (comm.*method)(g, static_cast<ReduceKind>(reduction), element, from, to, count,
+                          Self(c).tag());
+  };
+  return CopyingCollective(
+      c, group, size, ok, in, out, ok.ok() ? PackedBytes(element, count) : 0,
+      [&](Communicator& comm, Communicator::Group g) -> absl::Status {
+        if (!IsPackedType(element)) return reduce(comm, g, in, out);
+        if (Self(c).context()->device != nullptr) {
+          return absl::UnimplementedError(
+              absl::StrCat("a reduction of ", ElementTypeName(element), " in device memory"));
+        }
+        // The communicator takes one element in a byte, the handler has them packed.
+        const bool scatters = method == &Communicator::ReduceScatter;
+        const int64_t blocks = scatters ? static_cast<int64_t>(g.size()) : 1;
+        std::vector<char> from(blocks * count), to(count);
+        UnpackElements(element, blocks * count, in, from.data());
+        const absl::Status status = reduce(comm, g, from.data(), to.data());
+        if (status.ok()) PackElements(element, count, to.data(), out);
+        return status;
+      });
 }
 
 int32_t AllReduce(const Shardcall_FfiDevice* c, const int32_t* group, int32_t size,
@@ -214,7 +230,8 @@ absl::Status ReadBuffers(const Shardcall_FfiBuffer* buffers, int32_t count,
       return Invalid(absl::StrCat("buffer ", k, " has rank ", b.rank, " and ",
                                   b.dims == nullptr ? "no dims" : "dims"));
     }
-    views->push_back({static_cast<ElementType>(b.type), {b.dims, b.dims + b.rank}, b.data});
+    const auto type = static_cast<ElementType>(b.type);
+    views->push_back({type, {b.dims, b.dims + b.rank}, b.data, IsPackedType(type)});
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/crash_guard.h"
 #include "shardcall/kernels/ffi/guard/fault.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
 #include "shardcall/kernels/ffi/xla/ffi_context.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
@@ -355,10 +356,14 @@ absl::StatusOr<HandlerEntry> MakeTypedEntry(absl::string_view target, absl::stri
     if (static_cast<abi::Stage>(s) != abi::Stage::kExecute) continue;
     entry.traits = FfiTraitNames(metadata.traits);
   }
+  entry.packed = true;
   entry.host = [stages = std::shared_ptr<const Stages>(std::move(stages))](
                    const HandlerContext& context, absl::Span<const BufferView> operands,
                    absl::Span<const BufferView> results) {
-    return RunTyped(stages, context, operands, results);
+    return CallConverted(
+        true, context, operands, results,
+        [&](const HandlerContext& own, absl::Span<const BufferView> in,
+            absl::Span<const BufferView> out) { return RunTyped(stages, own, in, out); });
   };
   return entry;
 }

@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/fault.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -151,11 +152,16 @@ absl::StatusOr<HandlerEntry> MakeUntypedEntry(absl::string_view target, absl::st
   entry.own_version_only = true;
   entry.source = std::string(source);
   entry.functions = {function};
+  entry.packed = true;
   entry.host = [function, api_version, on_device = PlatformKey(platform) != "host",
                 library = std::move(library)](const HandlerContext& context,
                                               absl::Span<const BufferView> operands,
                                               absl::Span<const BufferView> results) {
-    return RunUntyped(function, api_version, on_device, context, operands, results);
+    return CallConverted(true, context, operands, results,
+                         [&](const HandlerContext& own, absl::Span<const BufferView> in,
+                             absl::Span<const BufferView> out) {
+                           return RunUntyped(function, api_version, on_device, own, in, out);
+                         });
   };
   return entry;
 }

@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/fault.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/xla/ffi_device.h"
 #include "shardcall/partitioner/bindings/c/c_attributes.h"
 #include "shardcall/partitioner/bindings/c/c_internal.h"
@@ -101,10 +102,14 @@ HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
   entry.platform = std::string(platform);
   entry.source = std::string(source);
   entry.functions = {reinterpret_cast<const void*>(handler), data};
+  entry.packed = true;
   entry.host = [handler, data, library = std::move(library)](const HandlerContext& context,
                                                              absl::Span<const BufferView> operands,
                                                              absl::Span<const BufferView> results) {
-    return Run(handler, data, context, operands, results);
+    return CallConverted(
+        true, context, operands, results,
+        [&](const HandlerContext& own, absl::Span<const BufferView> in,
+            absl::Span<const BufferView> out) { return Run(handler, data, own, in, out); });
   };
   return entry;
 }

@@ -54,7 +54,9 @@ SHARDCALL_EXPORT void Shardcall_Text_Destroy(Shardcall_Text* text);
 
 /* A dense array in row-major order. `type` is an xla.PrimitiveType (11 is f32);
  * a token has type 17 and no data. Types narrower than a byte take one byte per
- * element. */
+ * element where programs are run. The operands and results of a handler's call have
+ * elements of 1, 2 and 4 bits packed, as under XLA: the first in the lowest bits of
+ * a byte, u4[3] = {1, 2, 3} is 0x21 0x03. */
 typedef struct Shardcall_Buffer {
   size_t struct_size;
   int32_t type;

@@ -133,6 +133,7 @@ absl::Status ManifestReader::ReadKernel(const Json& j, const std::string& where,
   entry.target = target;
   entry.backend_config = config;
   entry.source = absl::StrCat(source, ", kernel ", kernel, bound->text);
+  entry.packed = shipped->packed;
   entry.host = [bound, host = shipped->host](const HandlerContext& context,
                                              absl::Span<const BufferView> operands,
                                              absl::Span<const BufferView> results) {

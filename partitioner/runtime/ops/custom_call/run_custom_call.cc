@@ -11,6 +11,7 @@
 #include "shardcall/kernels/ffi/guard/fault.h"
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
+#include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/staged_call.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
@@ -40,6 +41,16 @@ class Computations : public AttachedComputations {
     const CustomCallData::Computation& computation = all_[index];
     SHARDCALL_RETURN_IF_ERROR(Check("operand", operands, computation.parameters));
     SHARDCALL_RETURN_IF_ERROR(Check("result", results, computation.results));
+    return CallConverted(
+        /*packed=*/false, {}, operands, results,
+        [&](const HandlerContext&, absl::Span<const BufferView> in,
+            absl::Span<const BufferView> out) { return Run(computation, in, out); });
+  }
+
+ private:
+  absl::Status Run(const CustomCallData::Computation& computation,
+                   absl::Span<const BufferView> operands,
+                   absl::Span<const BufferView> results) const {
     std::vector<Tensor> arguments;
     for (const BufferView& b : operands) {
       arguments.push_back(b.type == ElementType::kToken
@@ -56,7 +67,6 @@ class Computations : public AttachedComputations {
     return absl::OkStatus();
   }
 
- private:
   absl::Status Check(absl::string_view what, absl::Span<const BufferView> given,
                      const std::vector<LeafShape>& expected) const {
     for (size_t k = 0; k < given.size() || k < expected.size(); ++k) {
@@ -194,12 +204,15 @@ absl::Status CallHandler(StepRun& run, const HandlerEntry& entry, const CustomCa
   try {
     const RunningCall running("the handler", data.target, run.step().name, context.device_ordinal);
     const WatchedCall watched(watch, data.target, run.step().name);
-    if (entry.platform != "Host") {
-      status = OnDevice(run, entry, context, buffers.operands, buffers.results);
-    } else {
-      status = GuardsHandlers() ? CallGuarded(*host, context, buffers.operands, buffers.results)
-                                : (*host)(context, buffers.operands, buffers.results);
-    }
+    // Converted here, so that guards stand around what the handler's code is given.
+    status = CallConverted(entry.packed, context, buffers.operands, buffers.results,
+                           [&](const HandlerContext& own, absl::Span<const BufferView> in,
+                               absl::Span<const BufferView> out) {
+                             if (entry.platform != "Host")
+                               return OnDevice(run, entry, own, in, out);
+                             return GuardsHandlers() ? CallGuarded(*host, own, in, out)
+                                                     : (*host)(own, in, out);
+                           });
   } catch (const std::exception& e) {
     return run.Error("E317", absl::StrCat("the handler of \"", data.target, "\" threw: ", e.what()),
                      absl::StatusCode::kInternal, kThrewFix);

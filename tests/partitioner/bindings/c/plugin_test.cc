@@ -3,15 +3,16 @@
 // libraries and untyped ones by their manifests, and what is refused.
 #include "shardcall/partitioner/bindings/c/plugin.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdio>
 #include <fstream>
 
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
+#include "shardcall/partitioner/check/check_target.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -67,6 +68,27 @@ absl::StatusOr<std::vector<Tensor>> Evaluated(const std::string& text, std::vect
 }
 Tensor Scalar(float x) { return Tensor::From(ElementType::kF32, {}, std::vector<float>{x}); }
 float Value(const Tensor& t, int at = 0) { return reinterpret_cast<const float*>(t.data())[at]; }
+
+// The handler gets two elements in a byte, the program has one.
+TEST(CPlugin, ElementsOfFourBitsArePackedForItsHandlers) {
+  Registries r;
+  ASSERT_TRUE(r.Load(Plugin("c_plugin")).ok());
+  const auto call = ParseText(
+      "HloModule m\nENTRY e { x = u4[2,3] parameter(0)\nROOT y = u4[2,3] custom-call(x), "
+      "custom_call_target=\"reverse_rows\", api_version=API_VERSION_TYPED_FFI }\n");
+  ASSERT_TRUE(call.ok()) << call.status();
+  const auto y = Evaluate(
+      *call, {Tensor::From(ElementType::kU4, {2, 3}, std::vector<uint8_t>{1, 2, 3, 4, 5, 15})},
+      &r.handlers);
+  ASSERT_TRUE(y.ok()) << y.status();
+  const auto* bytes = reinterpret_cast<const uint8_t*>((*y)[0].data());
+  EXPECT_THAT(std::vector<int>(bytes, bytes + 6), testing::ElementsAre(3, 2, 1, 15, 5, 4));
+  const auto check =
+      CheckTarget({.target = "reverse_rows", .program = &*call}, r.targets, r.handlers);
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+  EXPECT_TRUE(check->untested.empty()) << RuleCheckJson(*check);  // in odd sizes, too
+}
 
 TEST(CPlugin, HandlersSayWhatIsWrong) {
   Registries r;
@@ -190,6 +212,7 @@ TEST(Untyped, EachAbiRunsByItsManifest) {
   const absl::Status status = r.Manifest("untyped_library", R"(
       {"name": "subtract_f32", "symbol": "subtract_f32", "api_version": 1},
       {"name": "both", "symbol": "sum_and_difference", "api_version": 1},
+      {"name": "next_u4", "symbol": "next_u4", "api_version": 1},
       {"name": "root", "symbol": "root", "api_version": 2},
       {"name": "add_opaque", "symbol": "add_opaque", "api_version": 3})");
   ASSERT_TRUE(status.ok()) << status;
@@ -206,6 +229,13 @@ TEST(Untyped, EachAbiRunsByItsManifest) {
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ(Value((*y)[0]), 1.75f);
   EXPECT_EQ(Value((*y)[1]), 0.75f);
+  y = Evaluated(
+      "HloModule m\nENTRY e { x = u4[5] parameter(0)\n"
+      "ROOT z = u4[5] custom-call(x), custom_call_target=\"next_u4\" }\n",
+      {Tensor::From(ElementType::kU4, {5}, std::vector<uint8_t>{1, 15, 3, 4, 5})}, r.handlers);
+  ASSERT_TRUE(y.ok()) << y.status();
+  const auto* bytes = reinterpret_cast<const uint8_t*>((*y)[0].data());
+  EXPECT_THAT(std::vector<int>(bytes, bytes + 5), testing::ElementsAre(2, 0, 4, 5, 6));
   const std::string root =
       "HloModule m\nENTRY e { x = f32[] parameter(0)\nROOT z = f32[] custom-call(x), "
       "custom_call_target=\"root\", api_version=API_VERSION_STATUS_RETURNING }\n";

@@ -22,6 +22,27 @@ static int RowSum(const Shardcall_Call* call, void* data) {
 
 static double one = 1;
 
+// y[r, c] = x[r, C - 1 - c] of u4, two elements in a byte, rows without gaps.
+static int ReverseRows(const Shardcall_Call* call, void* data) {
+  (void)data;
+  const int64_t rows = call->operands[0].dims[0], columns = call->operands[0].dims[1];
+  if (call->operands[0].type != 22) {
+    call->set_message(call, "reverse_rows takes u4");
+    return 3;
+  }
+  const unsigned char* x = (const unsigned char*)call->operands[0].data;
+  unsigned char* y = (unsigned char*)call->results[0].data;
+  for (int64_t k = 0; k < (rows * columns + 1) / 2; ++k) y[k] = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t to = r * columns + c, from = r * columns + columns - 1 - c;
+      const int value = x[from / 2] >> (from % 2 * 4) & 15;
+      y[to / 2] |= (unsigned char)(value << (to % 2 * 4));
+    }
+  }
+  return 0;
+}
+
 // An untyped function, API version 2; its first operand is its length.
 typedef struct XlaCustomCallStatus_ XlaCustomCallStatus;
 void XlaCustomCallStatusSetFailure(XlaCustomCallStatus* status, const char* message,
@@ -53,7 +74,14 @@ static int Register(const Shardcall_Registrar* registrar) {
   negate.need_replication = whole;
   negate.untyped = (void*)Negate;
   negate.untyped_api_version = 2;
-  return registrar->register_target(registrar, &negate);
+  if (registrar->register_target(registrar, &negate) != 0) return 13;
+  Shardcall_Target reverse = SHARDCALL_INIT(Shardcall_Target);
+  reverse.name = "reverse_rows";
+  reverse.rule = "r c -> r c";
+  const char* const columns[] = {"c", 0};
+  reverse.need_replication = columns;
+  reverse.handler = ReverseRows;
+  return registrar->register_target(registrar, &reverse);
 }
 
 const Shardcall_Plugin* shardcall_plugin(void) {

@@ -47,6 +47,15 @@ void add_opaque(void* out, const void** in, const char* opaque, size_t opaque_le
   *(float*)out = *(const float*)in[0] + value;
 }
 
+// ORIGINAL: u4[5] + 1 modulo 16, two elements in a byte.
+void next_u4(void* out, const void** in) {
+  const unsigned char* x = (const unsigned char*)in[0];
+  for (int k = 0; k < 3; ++k) {
+    ((unsigned char*)out)[k] =
+        (unsigned char)(((x[k] & 15) + 1) % 16 | ((x[k] >> 4) + 1) % 16 << 4);
+  }
+}
+
 // Crashes when it is called with one argument in place of two.
 void writes_through_its_second(void* out, const void** in) {
   (void)out;

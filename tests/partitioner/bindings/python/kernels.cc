@@ -53,8 +53,33 @@ ffi::Error RowSum(F32 x, ffi::ResultBuffer<ffi::F32> y) {
   return ffi::Error::Success();
 }
 
+// y[r, c] = x[r, C - 1 - c] of elements of 2 and 4 bits, which XLA packs.
+ffi::Error ReverseRows(ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y) {
+  const int64_t rows = x.dimensions()[0], columns = x.dimensions()[1];
+  int bits = 0;
+  switch (x.element_type()) {
+    case ffi::S4:
+    case ffi::U4:
+    case ffi::F4E2M1FN: bits = 4; break;
+    case static_cast<ffi::DataType>(26):
+    case static_cast<ffi::DataType>(27): bits = 2; break;  // S2 and U2, in newer headers
+    default: return ffi::Error::InvalidArgument("elements of 2 or 4 bits");
+  }
+  const int64_t in_byte = 8 / bits, mask = (1 << bits) - 1;
+  const auto* from = static_cast<const unsigned char*>(x.untyped_data());
+  auto* to = static_cast<unsigned char*>(y->untyped_data());
+  for (int64_t k = 0; k < (rows * columns + in_byte - 1) / in_byte; ++k) to[k] = 0;
+  for (int64_t k = 0; k < rows * columns; ++k) {
+    const int64_t j = k / columns * columns + columns - 1 - k % columns;
+    to[k / in_byte] |= (from[j / in_byte] >> (j % in_byte * bits) & mask) << (k % in_byte * bits);
+  }
+  return ffi::Error::Success();
+}
+
 }  // namespace
 
+XLA_FFI_DEFINE_HANDLER_SYMBOL(reverse_rows, ReverseRows,
+                              ffi::Ffi::Bind().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     weigh, Weigh, ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Ret<F32>().Attr<float>("times"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
