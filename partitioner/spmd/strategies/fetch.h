@@ -22,7 +22,8 @@ struct FetchSpec {
   int64_t step = 0, offset = 0, length = 0;
 };
 
-// The range of a shard touches at most pieces.size() tiles. Each piece is sent in rounds of one
+// The range of a shard touches at most pieces.size() tiles, a number that does not depend on the
+// tiles' length: at most one more than there are shards. Each piece is sent in rounds of one
 // collective-permute, in which sources and targets are unique.
 struct FetchPlan {
   struct Round {
@@ -30,6 +31,9 @@ struct FetchPlan {
     bool moves = false;                              // some pair sends to another device
   };
   std::vector<std::vector<Round>> pieces;
+  std::vector<int64_t> base;  // by shard: the tile of its first piece
+  // The first piece is the first tile that a shard needs, not the one in which its range starts.
+  bool from_first_tile = false;
   int64_t num_permutes = 0;  // number of rounds that send
   // All-gather and slice instead, since that sends no more.
   bool gather = false;
