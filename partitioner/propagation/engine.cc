@@ -250,7 +250,10 @@ void PropagationEngine::EqualizeGroups() {
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
   FindConstraints();
-  if (propagate) ConstrainCarried();
+  if (propagate) {
+    ConstrainCarried();
+    ConstrainBranches();
+  }
   std::set<int> priorities;
   for (const ShardingConstraint* c : constraint_) {
     if (c == nullptr) continue;

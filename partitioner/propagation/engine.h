@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/graph.h"
@@ -42,11 +43,26 @@ class PropagationEngine {
     uint64_t from_order;  // canonical number of the source
   };
 
-  // seed.cc: the initial shardings, from the program's annotations.
-  void FindConstraints();
+  // Where a constraint that no annotation gives comes from.
+  struct Imposed {
+    LeafId from;
+    InstrId via;
+  };
+
+  // control_flow.cc: constraints that follow from others where loops and branches begin and end.
+  struct BranchResult;
+  void Impose(LeafId leaf, ShardingConstraint constraint, Imposed source);
   void ConstrainCarried();
   // Whether a value that a loop begins with is known not to be sharded in a dimension.
   bool BeginsWhole(LeafId first, size_t dim) const;
+  void ConstrainBranches();
+  void ConstrainBranchResult(InstrId id, int flat);
+  BranchResult ResultOfBranches(InstrId id, int flat) const;
+  const Sharding* Joined(const Sharding* first, const BranchResult& ends) const;
+  const Sharding* ShardingOf(LeafId leaf, const ShardingConstraint& c) const;
+
+  // seed.cc: the initial shardings, from the program's annotations.
+  void FindConstraints();
   void SeedAll(int priority);
   void SeedLeaf(LeafId leaf, int priority);
   // Applies the axes of dimensions with user priority `priority`.
@@ -87,9 +103,11 @@ class PropagationEngine {
   std::vector<const Sharding*> sharding_;
   std::vector<const Limits*> limits_;
   std::vector<const ShardingConstraint*> constraint_;
-  // Of ConstrainCarried: what loops carry, and the values whose constraints hold for it.
-  absl::flat_hash_map<LeafId, LeafId> carried_;
-  std::deque<ShardingConstraint> carried_constraints_;
+  // Of control_flow.cc: the values that got a constraint from others, among them the results of
+  // conditionals.
+  absl::flat_hash_map<LeafId, Imposed> imposed_;
+  absl::flat_hash_set<LeafId> branch_results_;
+  std::deque<ShardingConstraint> imposed_constraints_;
   std::vector<Provenance> provenance_;
   std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
 

@@ -51,49 +51,6 @@ void PropagationEngine::FindConstraints() {
   }
 }
 
-// A constraint on what a loop's body yields holds for the value that the loop carries, too: its
-// author means the next iteration and the loop's result. Otherwise uses within the body could shard
-// a value that is said to be replicated. A dimension without axes stays open unless the value is
-// known to begin whole there, so that no value that begins sharded is gathered for it.
-void PropagationEngine::ConstrainCarried() {
-  const Module& m = program_.module;
-  for (int k = 0; k < m.num_instructions(); ++k) {
-    const InstrId loop(k);
-    if (m.instr(loop).opcode != Opcode::kWhile) continue;
-    const InstrId init = m.operand(loop, 0);
-    const InstrId root = m.comp(m.instr(loop).as<WhileAttrs>().body).root;
-    for (int flat = 0; flat < m.instr(loop).shape->num_leaves(); ++flat) {
-      const LeafId carried = program_.leaves.canonical(loop, flat);
-      const LeafId yielded = program_.leaves.canonical(root, flat);
-      const LeafId first = program_.leaves.canonical(init, flat);
-      const ShardingConstraint* c = constraint_[yielded.value];
-      if (c == nullptr || constraint_[carried.value] != nullptr || c->maximal_device >= 0) continue;
-      if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity ||
-          !c->unreduced.empty()) {
-        continue;
-      }
-      ShardingConstraint own = *c;
-      own.shard_as = own.shard_like = -1;
-      bool says = false;
-      for (size_t d = 0; d < own.dims.size(); ++d) {
-        ShardingConstraint::Dim& dim = own.dims[d];
-        dim.open = dim.open || (dim.axes.empty() && !BeginsWhole(first, d));
-        says = says || !dim.open || !dim.axes.empty();
-      }
-      if (!says) continue;
-      carried_constraints_.push_back(std::move(own));
-      constraint_[carried.value] = &carried_constraints_.back();
-      carried_[carried] = yielded;
-    }
-  }
-}
-
-bool PropagationEngine::BeginsWhole(LeafId first, size_t dim) const {
-  const ShardingConstraint* c = constraint_[first.value];
-  if (c == nullptr) return graph_.is_cheap(program_.leaves.instr(first));
-  return dim < c->dims.size() && c->dims[dim].axes.empty() && !c->dims[dim].open;
-}
-
 // Applies the axes of dimensions with user priority up to `priority`. Dimensions with later
 // priorities stay closed, with their axes reserved.
 void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
@@ -210,9 +167,9 @@ void PropagationEngine::SeedAll(int priority) {
     sharding_[l] = slot;
     limits_[l] = open;
   }
-  for (const auto& [carried, yielded] : carried_) {
-    if (sharding_[carried.value] == nullptr || !sharding_[carried.value]->HasShardedDim()) continue;
-    provenance_[carried.value] = {yielded, program_.leaves.instr(carried), false};
+  for (const auto& [leaf, source] : imposed_) {
+    if (sharding_[leaf.value] == nullptr || !sharding_[leaf.value]->HasShardedDim()) continue;
+    provenance_[leaf.value] = {source.from, source.via, false};
   }
   // Entry parameters without a constraint that propagation may not set stay replicated.
   const Module& m = program_.module;
@@ -248,7 +205,8 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
     const ShardingConstraint* c = program_.constraints[leaf.value];
     const bool may_set =
         k < static_cast<int>(program_.may_set_output.size()) && program_.may_set_output[k];
-    if (c != nullptr && !c->unknown && c != constraint_[canonical.value]) {
+    const bool chosen = branch_results_.contains(canonical);  // not annotated itself
+    if (c != nullptr && !c->unknown && (chosen || c != constraint_[canonical.value])) {
       const BaseMesh* mesh = c->mesh != nullptr ? c->mesh : program_.mesh;
       ShardingBuilder b(mesh, s->rank());
       b.maximal_device = c->maximal_device;
@@ -267,7 +225,7 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
         b.dims[d] = longer;
       }
       s = b.Intern(context_);
-    } else if (!may_set && constraint_[canonical.value] == nullptr) {
+    } else if (!may_set && (chosen || constraint_[canonical.value] == nullptr)) {
       s = ReplicatedSharding(context_, program_.mesh, s->rank());
     }
     out.push_back(s);

@@ -209,7 +209,7 @@ absl::Status VerifyModule(const Module& module, absl::string_view file_name,
   Fault error;
   if (verifier::CheckStructure(module, &error) && verifier::CheckHeader(module, &error) &&
       CheckInstructions(module, &error) && verifier::CheckUses(module, &error) &&
-      verifier::CheckBranchShardings(module, &error)) {
+      verifier::CheckLoopShardings(module, &error)) {
     return targets == nullptr ? absl::OkStatus() : CheckTargets(module, file_name, *targets);
   }
   if (error.fix.empty()) error.fix = UsualFix(error.code);

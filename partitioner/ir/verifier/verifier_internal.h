@@ -39,10 +39,10 @@ bool CheckIds(const char* attribute, absl::Span<const Ints> lists, int64_t devic
 bool CheckGroups(const Module& m, const Instruction& i, Fault* error);
 // Parts, devices and dimensions of an instruction's sharding.
 bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* shape, Fault* error);
-// A loop, its body's parameter and root and its condition's parameter must have equal shardings
-// where they have any; so must a conditional and its branches' roots. Requires that CheckSharding
-// has passed for them.
-bool CheckBranchShardings(const Module& m, Fault* error);
+// A loop and the parameters of its body and condition are one value, so their shardings must be
+// equal where they have any. What a body or a branch ends with is another value, which may have
+// another sharding: it is resharded at the root. Requires that CheckSharding has passed for them.
+bool CheckLoopShardings(const Module& m, Fault* error);
 // output_to_operand_aliasing: `{{0}: (1, {}), ..}`, parts of equal shape.
 bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error);
 

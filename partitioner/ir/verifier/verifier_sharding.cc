@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether an instruction's sharding fits its shape and the module's devices, and
-// whether loops and branches agree with what they call.
+// whether loops agree with their computations.
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,30 +122,22 @@ bool SameLeaf(HloSharding a, HloSharding b, int rank, int64_t devices) {
   return p == q;
 }
 
-class BranchShardings {
+class LoopShardings {
  public:
-  BranchShardings(const Module& m, Fault* error) : m_(m), error_(error) {}
+  LoopShardings(const Module& m, Fault* error) : m_(m), error_(error) {}
 
   bool Check(InstrId id) {
     const Instruction& i = m_.instr(id);
+    if (i.opcode != Opcode::kWhile) return true;
     first_ = InstrId();
-    if (i.opcode == Opcode::kWhile) {
-      const auto& attrs = i.as<WhileAttrs>();
-      const Computation& body = m_.comp(attrs.body);
-      return Agrees(id, id) && Agrees(id, body.root) && Agrees(id, body.parameters[0]) &&
-             Agrees(id, m_.comp(attrs.condition).parameters[0]);
-    }
-    if (i.opcode != Opcode::kConditional) return true;
-    if (!Agrees(id, id)) return false;
-    for (CompId branch : CalledComputations(m_, i)) {
-      if (!Agrees(id, m_.comp(branch).root)) return false;
-    }
-    return true;
+    const auto& attrs = i.as<WhileAttrs>();
+    return Agrees(id) && Agrees(m_.comp(attrs.body).parameters[0]) &&
+           Agrees(m_.comp(attrs.condition).parameters[0]);
   }
 
  private:
   // Whether the sharding of `id` agrees with the first one found so far.
-  bool Agrees(InstrId caller, InstrId id) {
+  bool Agrees(InstrId id) {
     const HloSharding* sharding = m_.instr(id).sharding;
     if (sharding == nullptr) return true;
     if (!first_.valid()) {
@@ -154,14 +146,10 @@ class BranchShardings {
     }
     const HloSharding* want = m_.instr(first_).sharding;
     if (Same(want, sharding, m_.instr(id).shape)) return true;
-    const char* opcode = OpcodeText(m_.instr(caller).opcode).data();
     error_->at = id;
     return Fail(error_, "E025",
-                absl::StrCat(opcode, m_.instr(caller).opcode == Opcode::kWhile
-                                         ? ": the loop, its body's parameter and root, and its "
-                                           "condition's parameter differ in sharding"
-                                         : ": the conditional and its branches' roots differ in "
-                                           "sharding"),
+                "while: the loop, its body's parameter and its condition's parameter differ in "
+                "sharding",
                 Where(m_, id), absl::StrCat(want->Print(), " as ", Where(m_, first_)),
                 sharding->Print(), "give them one sharding, or drop it from all but one");
   }
@@ -190,10 +178,10 @@ class BranchShardings {
 
 }  // namespace
 
-bool CheckBranchShardings(const Module& m, Fault* error) {
-  BranchShardings branches(m, error);
+bool CheckLoopShardings(const Module& m, Fault* error) {
+  LoopShardings loops(m, error);
   for (int k = 0; k < m.num_instructions(); ++k) {
-    if (!branches.Check(InstrId(k))) return false;
+    if (!loops.Check(InstrId(k))) return false;
   }
   return true;
 }

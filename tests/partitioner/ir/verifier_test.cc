@@ -76,19 +76,17 @@ TEST(VerifierTest, LoopsAgreeWithTheirComputationsOnShardings) {
   };
   EXPECT_EQ(loop(cut, same, cut, same), "ok");
   EXPECT_EQ(loop(whole, "", "", whole), "ok");
+  EXPECT_EQ(loop(cut, same, cut, whole), "ok");  // what the body ends with is another value
   EXPECT_THAT(loop(cut, whole, "", ""),
-              testing::HasSubstr("E025 while: the loop, its body's parameter and root, and its "
-                                 "condition's parameter differ in sharding at x.hlo:4:5, %a in "
-                                 "%c: expected {{devices=[8]<=[8]}, {replicated}} as %w in "
-                                 "%main, found {replicated}"));
-  for (int k = 0; k < 3; ++k) {
-    EXPECT_THAT(loop(k == 0 ? cut : "", k == 1 ? cut : "", k == 2 ? cut : "", whole),
-                testing::HasSubstr("E025"))
-        << k;
-  }
+              testing::HasSubstr("E025 while: the loop, its body's parameter and its condition's "
+                                 "parameter differ in sharding at x.hlo:4:5, %a in %c: expected "
+                                 "{{devices=[8]<=[8]}, {replicated}} as %w in %main, found "
+                                 "{replicated}"));
+  EXPECT_THAT(loop(cut, "", whole, ""), testing::HasSubstr("E025"));
+  EXPECT_THAT(loop("", cut, whole, ""), testing::HasSubstr("E025"));
 }
 
-TEST(VerifierTest, ConditionalsAgreeWithTheirRootsOnShardings) {
+TEST(VerifierTest, BranchesMayEndInShardingsThatDiffer) {
   const auto choice = [](const std::string& own, const std::string& f, const std::string& g) {
     return Verify(Entry(absl::StrCat("x = f32[8] parameter(0)\np = pred[] constant(true)\n"
                                      "ROOT d = f32[8] conditional(p, x, x), true_computation=f, "
@@ -103,8 +101,8 @@ TEST(VerifierTest, ConditionalsAgreeWithTheirRootsOnShardings) {
   };
   const std::string cut = ", sharding={devices=[8]<=[8]}", whole = ", sharding={replicated}";
   EXPECT_EQ(choice(cut, cut, ""), "ok");
-  EXPECT_THAT(choice(cut, "", whole), testing::HasSubstr("E025 conditional"));
-  EXPECT_THAT(choice("", cut, whole), testing::HasSubstr("E025 conditional"));
+  EXPECT_EQ(choice(cut, "", whole), "ok");
+  EXPECT_EQ(choice("", cut, whole), "ok");
 }
 
 TEST(VerifierTest, AcceptsEveryFileOfTheCorpus) {

@@ -302,6 +302,79 @@ ENTRY main {
   EXPECT_EQ(p.Of("y"), "[{\"a\"}]");
 }
 
+// A switch of three branches that end with annotations, and a user of its result.
+Propagated PropagateSwitch(absl::string_view first, absl::string_view second,
+                           absl::string_view third, absl::string_view own = "",
+                           absl::string_view user = "negate(r)", absl::string_view header = kOpen) {
+  return PropagateModule(absl::StrReplaceAll(R"(HloModule branches, OPEN
+
+b0 { x0 = f32[8,16] parameter(0)
+  ROOT r0 = f32[8,16] custom-call(x0), custom_call_target="Sharding", FIRST }
+b1 { x1 = f32[8,16] parameter(0)
+  ROOT r1 = f32[8,16] custom-call(x1), custom_call_target="Sharding", SECOND }
+b2 { x2 = f32[8,16] parameter(0)
+  ROOT r2 = f32[8,16] custom-call(x2), custom_call_target="Sharding", THIRD }
+
+ENTRY main {
+  k = s32[] parameter(0)
+  x = f32[8,16] parameter(1)
+  r = f32[8,16] conditional(k, x, x, x), branch_computations={b0, b1, b2}OWN
+  ROOT out = f32[8,16] USER
+}
+)",
+                                             {{"OPEN", header},
+                                              {"FIRST", first},
+                                              {"SECOND", second},
+                                              {"THIRD", third},
+                                              {"OWN", own},
+                                              {"USER", user}}));
+}
+
+constexpr char kRows[] = "@[{'a'}, {}]", kColumns[] = "@[{}, {'a'}]", kOther[] = "@[{}, {'b'}]";
+
+TEST(Propagation, AConditionalTakesTheShardingThatMostBranchesEndWith) {
+  const Propagated p = PropagateSwitch(kRows, kColumns, kColumns);
+  EXPECT_EQ(p.Of("r"), "[{}, {\"a\"}]");
+  EXPECT_EQ(p.Of("r0"), "[{\"a\"}, {}]");  // resharded where the branch ends
+  EXPECT_EQ(p.Explain("r"), "constraint at %r1 -> %r %r1 -> result");
+  EXPECT_EQ(PropagateSwitch(kColumns, kRows, kRows).Of("r"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, AConditionalTakesAShardingThatAllBranchesCanBeCutTo) {
+  EXPECT_EQ(PropagateSwitch(kRows, kOther, kOther).Of("r"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, AConditionalsOwnAnnotationWins) {
+  const Propagated p = PropagateSwitch(kRows, kColumns, kColumns, absl::StrCat(", ", kRows));
+  EXPECT_EQ(p.Of("r"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, TheUsersOfAConditionalCountWithItsBranches) {
+  const std::string rows = absl::StrCat("custom-call(r), custom_call_target=\"Sharding\", ", kRows);
+  EXPECT_EQ(PropagateSwitch(kRows, kColumns, kColumns, "", rows).Of("r"), "[{\"a\"}, {}]");
+}
+
+TEST(Propagation, AConditionalThatEndsAProgramWholeIsWhole) {
+  const char* end = R"(
+t { a = f32[8,16] parameter(0)
+  ROOT s = f32[8,16] custom-call(a), custom_call_target="Sharding", @[{'a'}, {}] }
+f { b = f32[8,16] parameter(0)
+  ROOT u = f32[8,16] custom-call(b), custom_call_target="Sharding", @[{}, {'a'}] }
+
+ENTRY main {
+  p = pred[] parameter(0)
+  x = f32[8,16] parameter(1)
+  ROOT y = f32[8,16] conditional(p, x, x), true_computation=t, false_computation=f
+}
+)";
+  const Propagated p = PropagateModule(absl::StrCat("HloModule whole, num_partitions=8\n", end));
+  EXPECT_EQ(p.Of("y"), "[{}, {}]");
+  EXPECT_EQ(p.result.outputs[0]->ToString(), "[{}, {}]");
+  // Where the result may be set, one of the branches need not be resharded.
+  const Propagated open = PropagateModule(absl::StrCat("HloModule open, ", kOpen, "\n", end));
+  EXPECT_EQ(open.Of("y"), "[{\"a\"}, {}]");
+}
+
 TEST(Propagation, UnreducedConstraintsArePartial) {
   const Propagated p = PropagateEntry(
       "x = f32[8,16] parameter(0), @[{?}, {'a'}]\n"
