@@ -38,12 +38,17 @@ class ShardyEdge : public ManualEdge {
 
   absl::StatusOr<Ids> Enter(absl::Span<const InstrId> wholes, absl::Span<const Shape* const> shards,
                             GraphBuilder* b) override {
+    Ids entering(wholes.begin(), wholes.end());
     for (size_t k = 0; k < wholes.size(); ++k) {
       if (local_.parameters[k] == nullptr) continue;
       SHARDCALL_ASSIGN_OR_RETURN(const NamedSharding named, Named(local_.parameters[k]));
       Say(kSdySharding, SdyShardingText(named), wholes[k], b);
+      if (named.unreduced.empty()) continue;
+      // Shardy refuses a computation that reduces an operand, unless a constraint stands before it.
+      entering[k] = Call(KnownTarget::kSharding, {wholes[k]}, b->module().instr(wholes[k]).shape, b);
+      Say(kSdySharding, SdyShardingPerValueText({named}), entering[k], b);
     }
-    return Cross(KnownTarget::kGlobalToLocal, kSdyInShardings, wholes, local_.parameters, shards,
+    return Cross(KnownTarget::kGlobalToLocal, kSdyInShardings, entering, local_.parameters, shards,
                  b);
   }
 

@@ -144,10 +144,12 @@ class JaxTest(unittest.TestCase):
             return (jnp.tanh(x @ w) ** 2).sum()
 
         expected = jax.jit(jax.grad(loss))(self.w, self.x)
-        np.testing.assert_allclose(self.ours(jax.grad(loss))(self.w, self.x), expected, rtol=1e-5)
+        # What is left of 1 - tanh^2 at 1 is rounding.
+        close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+        close(self.ours(jax.grad(loss))(self.w, self.x), expected)
         with sj.partitioner(report=self.folder.name):
             again = jax.grad(jax.jit(loss))(self.w, self.x)
-        np.testing.assert_allclose(again, expected, rtol=1e-5)
+        close(again, expected)
         self.assertGreater(self.reports(), 1)
 
     def test_explicit_meshes_shard_map_and_scan(self):
@@ -195,6 +197,36 @@ class JaxTest(unittest.TestCase):
             # Each product after a start, each end after a product, a start after an end.
             text = shardcall.partition(f.lower(x, ws)).text
             self.assertEqual(text.count('control-predecessors='), 5, text)
+
+    def test_a_program_order_gives_what_its_function_does(self):
+        try:
+            from jax.experimental.overlap import program_order
+            from jax._src.lax.parallel import all_gather_start
+        except ImportError:
+            self.skipTest('this version of JAX has no program order')
+
+        def f(x, ws, gather):
+            ended = gather(ws[0])
+            for w in ws[1:]:
+                x, ended = x @ ended, gather(w)
+            return x @ ended
+
+        ways = {'started': lambda w: all_gather_start(w, 'model', tiled=True).done(),
+                'at once': lambda w: jax.lax.all_gather(w, 'model', tiled=True)}
+        with jax.set_mesh(EXPLICIT):
+            x = jax.device_put(whole_numbers(8, 16), P('data', None))
+            ws = [jax.device_put(whole_numbers(16, 16), P('model', None)) for _ in range(3)]
+            expected = np.asarray(x)
+            for w in ws:
+                expected = expected @ np.asarray(w)
+            # XLA:CPU crashes on barriers around collectives that are started.
+            for way, enforce in (('started', False), ('at once', False), ('at once', True)):
+                with self.subTest(way, enforce=enforce):
+                    ordered = program_order(functools.partial(f, gather=ways[way]), enforce=enforce)
+                    g = self.ours(jax.shard_map(ordered, out_specs=P('data'), check_vma=False))
+                    np.testing.assert_array_equal(g(x, ws), expected)
+                    if way == 'at once':
+                        self.assertEqual(sj.explain(g, x, ws).count('all-gather'), 3)
 
     def test_results_may_be_left_unreduced(self):
         with jax.set_mesh(EXPLICIT):
