@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   out->rules = std::make_unique<RuleTable>(out->program,
                                            RuleOptions{options.targets, options.allow_replicate});
   SHARDCALL_ASSIGN_OR_RETURN(
-      out->shardings, Propagate(out->program, *out->rules, PropagationOptions{options.propagate}));
+      out->shardings, Propagate(out->program, *out->rules, {options.propagate, options.spmd.cost}));
   SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   Observe(options, "propagate");
   return out;

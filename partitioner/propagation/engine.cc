@@ -2,10 +2,10 @@
 #include "shardcall/partitioner/propagation/engine.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
+#include "shardcall/partitioner/propagation/indexed_carries.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -248,9 +248,36 @@ void PropagationEngine::EqualizeGroups() {
   }
 }
 
-absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
+absl::Status PropagationEngine::Spread(const std::set<int>& priorities) {
+  SeedAll(*priorities.begin());
+  queued_.assign(graph_.num_nodes(), 0);
+  for (int n = 0; n < graph_.num_nodes(); ++n) {
+    if (graph_.node(n).kind == NodeKind::kBoundary) Queue(n, 0);
+  }
+  for (uint32_t l = 0; l < sharding_.size(); ++l) {
+    if (sharding_[l] != nullptr && sharding_[l]->HasShardedDim()) QueueLeaf(LeafId(l));
+  }
+  for (auto it = priorities.begin(); it != priorities.end(); ++it) {
+    if (it != priorities.begin()) Activate(*it);
+    SHARDCALL_RETURN_IF_ERROR(RunQueues());
+  }
+  if (graph_.shard_as().empty()) return absl::OkStatus();
+  EqualizeGroups();
+  SHARDCALL_RETURN_IF_ERROR(RunQueues());
+  EqualizeGroups();
+  return absl::OkStatus();
+}
+
+bool PropagationEngine::KeepIndexedWhole(const CostModel& cost) {
+  const std::vector<LeafDim> found =
+      IndexedCarries(program_, graph_, cost, {sharding_, constraint_}).Find();
+  for (const auto& [leaf, dim] : found) kept_whole_[leaf].Insert(dim);
+  return !found.empty();
+}
+
+absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOptions& options) {
   FindConstraints();
-  if (propagate) {
+  if (options.propagate) {
     ConstrainCarried();
     ConstrainBranches();
   }
@@ -260,36 +287,27 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(bool propagate) {
     for (const ShardingConstraint::Dim& d : c->dims) priorities.insert(d.priority);
   }
   priorities.insert(0);
-  if (!propagate) priorities = {*priorities.rbegin()};
-  SeedAll(*priorities.begin());
-  if (propagate) {
-    queued_.assign(graph_.num_nodes(), 0);
-    for (int n = 0; n < graph_.num_nodes(); ++n) {
-      if (graph_.node(n).kind == NodeKind::kBoundary) Queue(n, 0);
+  if (options.propagate) {
+    // What is kept whole may let axes go to other dimensions, which loops may index, too. A few
+    // rounds bring almost all of the gain, and bound the time.
+    constexpr int kRounds = 4;
+    SHARDCALL_RETURN_IF_ERROR(Spread(priorities));
+    for (int round = 1; round < kRounds && KeepIndexedWhole(options.cost); ++round) {
+      SHARDCALL_RETURN_IF_ERROR(Spread(priorities));
     }
-    for (uint32_t l = 0; l < sharding_.size(); ++l) {
-      if (sharding_[l] != nullptr && sharding_[l]->HasShardedDim()) QueueLeaf(LeafId(l));
-    }
-    for (auto it = priorities.begin(); it != priorities.end(); ++it) {
-      if (it != priorities.begin()) {
-        Activate(*it);
-      }
-      SHARDCALL_RETURN_IF_ERROR(RunQueues());
-    }
-    if (!graph_.shard_as().empty()) {
-      EqualizeGroups();
-      SHARDCALL_RETURN_IF_ERROR(RunQueues());
-      EqualizeGroups();
-    }
+  } else {
+    SeedAll(*priorities.rbegin());
   }
   PropagationResult result;
   const int n = program_.leaves.num_leaves();
   result.sharding.resize(n);
   result.provenance.resize(n);
+  result.kept_whole.resize(n);
   for (int l = 0; l < n; ++l) {
     const LeafId c = program_.leaves.canonical(LeafId(l));
     result.sharding[l] = sharding_[c.value];
     result.provenance[l] = provenance_[c.value];
+    result.kept_whole[l] = kept_whole_.contains(c);
   }
   result.outputs = OutputShardings();
   return result;

@@ -7,6 +7,7 @@
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -25,7 +26,7 @@ namespace shardcall::inline internal {
 class PropagationEngine {
  public:
   PropagationEngine(const Program& program, RuleTable& rules);
-  absl::StatusOr<PropagationResult> Run(bool propagate);
+  absl::StatusOr<PropagationResult> Run(const PropagationOptions& options);
 
  private:
   struct Memo {
@@ -72,6 +73,14 @@ class PropagationEngine {
   std::vector<const Sharding*> OutputShardings() const;
 
   // engine.cc
+  // From the initial shardings to the fixed point.
+  absl::Status Spread(const std::set<int>& priorities);
+  // Keeps whole what is cheaper so while a loop runs (indexed_carries.h). False: nothing more.
+  bool KeepIndexedWhole(const CostModel& cost);
+  bool KeptWhole(LeafId leaf, int dim) const {
+    const auto kept = kept_whole_.find(leaf);
+    return kept != kept_whole_.end() && kept->second.Contains(dim);
+  }
   absl::Status RunQueues();
   absl::Status Round(int stage);
   absl::Status Visit(uint32_t n, int stage);
@@ -108,6 +117,7 @@ class PropagationEngine {
   absl::flat_hash_map<LeafId, Imposed> imposed_;
   absl::flat_hash_set<LeafId> branch_results_;
   std::deque<ShardingConstraint> imposed_constraints_;
+  absl::flat_hash_map<LeafId, IndexSet> kept_whole_;  // dimensions, of KeepIndexedWhole
   std::vector<Provenance> provenance_;
   std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
 

@@ -14,7 +14,7 @@ absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& r
                                             const PropagationOptions& options) {
   PropagationEngine engine(program, rules);
   SHARDCALL_RETURN_IF_ERROR(rules.status());
-  return engine.Run(options.propagate);
+  return engine.Run(options);
 }
 
 namespace {
@@ -71,7 +71,10 @@ std::string PropagationResult::Explain(const Program& program, LeafId leaf) cons
   const LeafId origin = chain.back();
   const Sharding* s = sharding[origin.value];
   if (chain.size() == 1 && !provenance[origin.value].constraint) {
-    if (s == nullptr || !s->HasShardedDim()) return "replicated: nothing sharded reaches it";
+    if (s == nullptr || !s->HasShardedDim()) {
+      return kept_whole[origin.value] ? "replicated: a loop indexes it, and keeps it whole"
+                                      : "replicated: nothing sharded reaches it";
+    }
   }
   std::string out = Origin(program, origin, provenance[origin.value].constraint);
   for (size_t k = chain.size() - 1; k-- > 0;) {

@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
@@ -31,6 +32,8 @@ struct PropagationResult {
   // force at the leaf's instruction.
   std::vector<const Sharding*> sharding;
   std::vector<Provenance> provenance;
+  // By leaf: whether a loop that indexes the value keeps a dimension of it whole.
+  std::vector<bool> kept_whole;
   // Shardings of the entry's flat results: the root's own annotation, else the value's sharding if
   // that is annotated or may be set, else replicated. The same value may have another sharding
   // inside the program.
@@ -41,6 +44,8 @@ struct PropagationResult {
 
 struct PropagationOptions {
   bool propagate = true;  // false: unannotated values are replicated
+  // By which a loop's indexed arrays are kept whole while it runs, or not (indexed_carries.h).
+  CostModel cost = {};
 };
 
 absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,

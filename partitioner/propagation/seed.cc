@@ -128,7 +128,7 @@ void PropagationEngine::Activate(int priority) {
       const AxisList axes = Minus(mesh, dim.axes, sharding_[l]->used());
       b.dims[d].insert(b.dims[d].end(), axes.begin(), axes.end());
       limits.reserved = Minus(mesh, limits.reserved, dim.axes);
-      if (dim.open) limits.closed.Erase(d);
+      if (dim.open && !KeptWhole(LeafId(l), d)) limits.closed.Erase(d);
       changed = true;
     }
     if (!changed) continue;
@@ -166,6 +166,13 @@ void PropagationEngine::SeedAll(int priority) {
     }
     sharding_[l] = slot;
     limits_[l] = open;
+  }
+  for (const auto& [leaf, dims] : kept_whole_) {
+    Limits limits = *limits_[leaf.value];
+    for (int d = 0; d < sharding_[leaf.value]->rank(); ++d) {
+      if (dims.Contains(d)) limits.closed.Insert(d);
+    }
+    limits_[leaf.value] = InternLimits(limits);
   }
   for (const auto& [leaf, source] : imposed_) {
     if (sharding_[leaf.value] == nullptr || !sharding_[leaf.value]->HasShardedDim()) continue;

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/propagation/indexed_carries.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/import/value_flow.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/row_by_opcode.h"
+#include "shardcall/sharding/reshard/reshard.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+// What an op that takes or changes a part of its first operand, at an index that it computes, needs
+// of the other devices if that operand is sharded along the index.
+enum class Needs {
+  kOperand,  // the operand whole along the index
+  kRows,     // the rows that are not its own
+  kNothing,  // each device changes its own rows
+};
+struct IndexingRow {
+  Opcode opcode;
+  Needs needs;
+  bool updates;  // the result is the operand, changed
+  bool (*indexes)(const Module& m, const Instruction& i, int dim);
+};
+
+int64_t OperandDim(const Module& m, const Instruction& i, int operand, int dim) {
+  return m.instr(m.operands(i)[operand]).shape->dim(dim);
+}
+
+constexpr IndexingRow kIndexing[] = {
+    {Opcode::kDynamicSlice, Needs::kOperand, false,
+     [](const Module& m, const Instruction& i, int dim) {
+       return i.shape->dim(dim) < OperandDim(m, i, 0, dim);
+     }},
+    {Opcode::kDynamicUpdateSlice, Needs::kOperand, true,
+     [](const Module& m, const Instruction& i, int dim) {
+       return OperandDim(m, i, 1, dim) < OperandDim(m, i, 0, dim);
+     }},
+    {Opcode::kGather, Needs::kRows, false,
+     [](const Module& m, const Instruction& i, int dim) {
+       const auto& a = i.as<GatherAttrs>();
+       return absl::c_linear_search(a.start_index_map, dim) &&
+              a.slice_sizes[dim] < OperandDim(m, i, 0, dim);
+     }},
+    {Opcode::kScatter, Needs::kNothing, true,
+     [](const Module&, const Instruction& i, int dim) {
+       const auto& a = i.as<ScatterAttrs>();
+       return absl::c_linear_search(a.scatter_dims_to_operand_dims, dim) &&
+              absl::c_linear_search(a.inserted_window_dims, dim);
+     }},
+};
+
+// The row of an op that indexes its first operand along `dim`, or null.
+const IndexingRow* Indexes(const Module& m, InstrId id, int dim) {
+  const Instruction& i = m.instr(id);
+  const IndexingRow* row = RowByOpcode(kIndexing, i.opcode);
+  return row != nullptr && row->indexes(m, i, dim) ? row : nullptr;
+}
+
+}  // namespace
+
+IndexedCarries::IndexedCarries(const Program& program, const PropagationGraph& graph,
+                               const CostModel& cost, const PropagatedLeaves& leaves)
+    : program_(program), module_(program.module), graph_(graph), cost_(cost), known_(leaves) {}
+
+bool IndexedCarries::LoopsAndIndexedShards() const {
+  bool loops = false, indexed = false;
+  for (int k = 0; k < module_.num_instructions() && !(loops && indexed); ++k) {
+    const InstrId id(k);
+    const Opcode opcode = module_.instr(id).opcode;
+    loops = loops || opcode == Opcode::kWhile;
+    if (indexed || RowByOpcode(kIndexing, opcode) == nullptr) continue;
+    const Sharding* s = known_.sharding[program_.leaves.canonical(module_.operand(id, 0)).value];
+    for (int d = 0; s != nullptr && !s->is_maximal() && d < s->rank(); ++d) {
+      indexed = indexed || (s->IsDimSharded(d) && Indexes(module_, id, d) != nullptr);
+    }
+  }
+  return loops && indexed;
+}
+
+std::vector<LeafDim> IndexedCarries::Find() {
+  std::vector<LeafDim> found;
+  if (!LoopsAndIndexedShards()) return found;
+  for (int k = 0; k < module_.num_instructions(); ++k) {
+    const InstrId loop(k);
+    if (module_.instr(loop).opcode != Opcode::kWhile) continue;
+    runs_.clear();
+    for (int flat = 0; flat < module_.instr(loop).shape->num_leaves(); ++flat) {
+      const Sharding* s = known_.sharding[program_.leaves.canonical(loop, flat).value];
+      if (s == nullptr || s->is_maximal()) continue;
+      for (int d = 0; d < s->rank(); ++d) {
+        if (!s->IsDimSharded(d)) continue;
+        if (uses_.empty()) CollectUses();
+        if (runs_.empty()) CountRuns(loop);
+        Web web{.dim = d};
+        if (!Consider(program_.leaves.canonical(loop, flat), &web)) continue;
+        for (LeafId leaf : web.leaves) found.push_back({leaf, d});
+      }
+    }
+  }
+  return found;
+}
+
+void IndexedCarries::CollectUses() {
+  const LeafTable& leaves = program_.leaves;
+  for (int k = 0; k < module_.num_instructions(); ++k) {
+    const InstrId id(k);
+    const Opcode opcode = module_.instr(id).opcode;
+    // Their results are their operands.
+    if (opcode == Opcode::kTuple || opcode == Opcode::kGetTupleElement ||
+        opcode == Opcode::kOptBarrier) {
+      continue;
+    }
+    if (HasTrait(opcode, kControlFlow)) {
+      for (const ValueFlow& flow : ValueFlows(module_, id)) {
+        for (int f = 0; f < module_.instr(flow.from).shape->num_leaves(); ++f) {
+          const Use use{leaves.canonical(flow.from, f), id, module_.instr(flow.from).computation,
+                        leaves.canonical(flow.to, f)};
+          if (use.leaf == use.to) continue;
+          uses_[use.leaf].push_back(use);
+          entries_[use.to].push_back(use);
+        }
+      }
+      continue;
+    }
+    int operand = 0;
+    for (InstrId o : module_.operands(id)) {
+      for (int f = 0; f < module_.instr(o).shape->num_leaves(); ++f, ++operand) {
+        const LeafId leaf = leaves.canonical(o, f);
+        uses_[leaf].push_back({leaf, id, module_.instr(id).computation, LeafId(), operand});
+      }
+    }
+  }
+}
+
+void IndexedCarries::CountRuns(InstrId loop) {
+  const auto& attrs = module_.instr(loop).as<WhileAttrs>();
+  const double trips = RunsOfComputations(module_, loop, cost_.trip_count);
+  std::map<CompId, double> next = {{attrs.condition, trips}, {attrs.body, trips}};
+  while (!next.empty()) {  // callers come before callees
+    const auto [comp, runs] = *next.begin();
+    next.erase(next.begin());
+    runs_[comp] += runs;
+    for (InstrId id : module_.comp(comp).instructions) {
+      if (!HasTrait(module_.instr(id).opcode, kControlFlow)) continue;
+      for (CompId callee : CalledComputations(module_, module_.instr(id))) {
+        next[callee] += runs * RunsOfComputations(module_, id, cost_.trip_count);
+      }
+    }
+  }
+}
+
+bool IndexedCarries::Consider(LeafId carried, Web* web) {
+  if (!Join(carried, web)) return false;
+  for (size_t k = 0; k < web->leaves.size(); ++k) {
+    const auto uses = uses_.find(web->leaves[k]);
+    if (uses == uses_.end()) continue;
+    // A value that was gathered in a computation is at hand for further uses there.
+    std::map<CompId, double> seconds;
+    for (const Use& use : uses->second) {
+      const auto runs = runs_.find(use.at);
+      if (runs == runs_.end()) continue;  // outside of the loop
+      double once = 0;
+      if (!Follow(use, web, &once)) return false;
+      seconds[use.at] = std::max(seconds[use.at], runs->second * once);
+    }
+    for (const auto& [comp, sum] : seconds) web->sharded += sum;
+  }
+  if (web->sharded == 0) return false;
+  CountEntries(web);
+  return web->whole < web->sharded;
+}
+
+bool IndexedCarries::Join(LeafId leaf, Web* web) {
+  if (!web->members.insert(leaf).second) return true;
+  const ShardingConstraint* c = known_.constraint[leaf.value];
+  if (c != nullptr &&
+      (c->maximal_device >= 0 || !c->unreduced.empty() ||
+       (web->dim < static_cast<int>(c->dims.size()) && !c->dims[web->dim].axes.empty()))) {
+    return false;
+  }
+  web->leaves.push_back(leaf);
+  return true;
+}
+
+bool IndexedCarries::Follow(const Use& use, Web* web, double* seconds) {
+  if (use.to.valid()) return Join(use.to, web);
+  if (use.operand != 0) return false;
+  const LeafId result = program_.leaves.canonical(use.by);
+  if (program_.annotation[use.by.value] == AnnotationKind::kIdentity ||
+      module_.instr(use.by).opcode == Opcode::kCopy) {
+    return Join(result, web);
+  }
+  const IndexingRow* row = Indexes(module_, use.by, web->dim);
+  if (row == nullptr) return false;
+  if (row->needs == Needs::kOperand) *seconds = SliceSeconds(use, web->dim, row->updates);
+  if (row->needs == Needs::kRows) *seconds = RowsSeconds(use, web->dim);
+  return !row->updates || Join(result, web);
+}
+
+// A value that comes into the web from elsewhere is gathered, if it has shards: what the loop
+// begins with once, others as often as the computation runs that they are made in.
+void IndexedCarries::CountEntries(Web* web) const {
+  for (LeafId leaf : web->leaves) {
+    const auto entries = entries_.find(leaf);
+    if (entries == entries_.end()) continue;
+    for (const Use& entry : entries->second) {
+      if (web->members.contains(entry.leaf)) continue;
+      const Sharding* s = known_.sharding[entry.leaf.value];
+      if (graph_.is_cheap(program_.leaves.instr(entry.leaf)) || s->is_maximal()) continue;
+      const auto runs = runs_.find(entry.at);
+      web->whole += (runs == runs_.end() ? 1 : runs->second) *
+                    Seconds(program_.LeafShape(leaf), s, Whole(entry.leaf, web->dim));
+    }
+  }
+}
+
+double IndexedCarries::Seconds(const Shape* shape, const Sharding* from, const Sharding* to) const {
+  if (to->is_maximal() || (!to->partial().empty() && from->partial().empty())) return 0;
+  const ReshardPlan& plan = PlanReshard(program_.module.context(), shape, from, to);
+  const auto sends = absl::c_count_if(plan.moves, [](const Move& m) { return m.bytes > 0; });
+  return cost_.Seconds(plan.bytes, static_cast<int>(sends));
+}
+
+const Sharding* IndexedCarries::Whole(LeafId leaf, int dim) const {
+  ShardingBuilder b(*known_.sharding[leaf.value]);
+  b.dims[dim].clear();
+  return b.Intern(program_.module.context());
+}
+
+// Slices and updates are made of an array that is whole along the dimension, or sharded along
+// another one; an updated array is wanted as it was.
+double IndexedCarries::SliceSeconds(const Use& use, int dim, bool updates) const {
+  const LeafId result = program_.leaves.canonical(use.by);
+  const Sharding& s = *known_.sharding[use.leaf.value];
+  const Shape* shape = program_.LeafShape(use.leaf);
+  double least = Seconds(shape, &s, Whole(use.leaf, dim));
+  for (int d = 0; d < s.rank(); ++d) {
+    if (d == dim || Indexes(module_, use.by, d) != nullptr) continue;
+    ShardingBuilder moved(s);
+    moved.dims[d].insert(moved.dims[d].end(), s.dim(dim).begin(), s.dim(dim).end());
+    moved.dims[dim].clear();
+    if (shape->dim(d) % AxesSize(moved.dims[d]) != 0) continue;
+    const Sharding* there = moved.Intern(program_.module.context());
+    const double back =
+        Seconds(program_.LeafShape(result), there, updates ? &s : known_.sharding[result.value]);
+    least = std::min(least, Seconds(shape, &s, there) + back);
+  }
+  return least;
+}
+
+// Each device has the rows of its shard and zero for the others; the results are added up.
+double IndexedCarries::RowsSeconds(const Use& use, int dim) const {
+  const LeafId result = program_.leaves.canonical(use.by);
+  const Sharding& s = *known_.sharding[result.value];
+  if (s.is_maximal() || !s.partial().empty()) return 0;
+  ShardingBuilder parts(s);
+  parts.partial = Minus(*s.mesh(), known_.sharding[use.leaf.value]->dim(dim), s.used());
+  return Seconds(program_.LeafShape(result), parts.Intern(program_.module.context()), &s);
+}
+
+}  // namespace shardcall::inline internal
