@@ -17,10 +17,12 @@ absl::string_view RuleVerdictName(RuleVerdict verdict) {
 }
 
 void SortFindings(RuleCheck* check) {
-  std::stable_sort(
-      check->findings.begin(), check->findings.end(),
-      [](const RuleFinding& a, const RuleFinding& b) { return a.verdict > b.verdict; });
-  if (!check->findings.empty()) check->verdict = check->findings[0].verdict;
+  std::stable_sort(check->findings.begin(), check->findings.end(),
+                   [](const RuleFinding& a, const RuleFinding& b) {
+                     return a.advice != b.advice ? b.advice : a.verdict > b.verdict;
+                   });
+  const std::vector<RuleFinding>& all = check->findings;
+  if (!all.empty() && !all[0].advice) check->verdict = all[0].verdict;
 }
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
@@ -55,7 +57,8 @@ std::string RuleCheckJson(const RuleCheck& check) {
   Json j;
   j["target"] = check.target;
   j["verdict"] = RuleVerdictName(check.verdict).data();
-  const RuleFinding first = check.findings.empty() ? RuleFinding() : check.findings[0];
+  const bool none = check.findings.empty() || check.findings[0].advice;
+  const RuleFinding first = none ? RuleFinding() : check.findings[0];
   j["factor"] = first.factor;
   j["suggestion"] = first.suggestion;
   j["trials"] = check.trials;
@@ -68,6 +71,7 @@ std::string RuleCheckJson(const RuleCheck& check) {
                     {"factor", f.factor},
                     {"message", f.message},
                     {"suggestion", f.suggestion}};
+    if (f.advice) finding["advice"] = true;
     if (!f.backend_config.empty()) finding["backend_config"] = f.backend_config;
     if (!f.signature.empty()) {
       finding["counter_example"] = {{"call", f.signature}, {"shards", shards}, {"seed", f.seed}};

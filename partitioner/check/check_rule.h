@@ -42,12 +42,15 @@ struct RuleFinding {
   std::vector<std::pair<std::string, int64_t>> shards;  // factor, devices
   uint64_t seed = 0;
   std::string suggestion;  // a rule that passes, if one was found
+  // Of a rule that nobody wrote, that of a VJP which follows from its target's: it is right, and a
+  // better one could be written. It does not count in the verdict.
+  bool advice = false;
 };
 
 struct RuleCheck {
   std::string target;
   RuleVerdict verdict = RuleVerdict::kHolds;  // the most severe
-  std::vector<RuleFinding> findings;          // most severe first
+  std::vector<RuleFinding> findings;          // most severe first, advice last
   int64_t trials = 0;                         // runs that were compared
   // Properties that no run could test, and why: "j: ...", "j, uneven sizes: ...". A rule that holds
   // and has no entries was tested in even and uneven sizes of every factor.

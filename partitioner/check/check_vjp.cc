@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/api/derived_calls.h"
 #include "shardcall/partitioner/api/executable.h"
 #include "shardcall/partitioner/check/call_sizes.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
@@ -326,7 +327,13 @@ absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64
     SHARDCALL_ASSIGN_OR_RETURN(RuleCheck rule, CheckBackward(*facts->vjp, calls, seed, options));
     check.trials += rule.trials;
     for (std::string& u : rule.untested) check.untested.push_back(std::move(u));
-    for (RuleFinding& f : rule.findings) check.findings.push_back(std::move(f));
+    const TargetRule* const backward = options.targets->Find(facts->vjp->target, "");
+    const bool derived = backward != nullptr && VjpOf(*backward) == check.target;
+    for (RuleFinding& f : rule.findings) {
+      f.advice =
+          derived && (f.verdict == RuleVerdict::kNeedless || f.verdict == RuleVerdict::kMissing);
+      check.findings.push_back(std::move(f));
+    }
   }
   SortFindings(&check);
   return check;

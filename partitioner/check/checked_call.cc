@@ -107,20 +107,33 @@ std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) 
   std::string text =
       absl::StrCat("HloModule check", sharded ? absl::StrCat(", num_partitions=", devices) : "",
                    "\n\nENTRY main {\n");
-  std::vector<std::string> operands, results, result_shardings;
+  // "f32[4,8]{0,1}"
+  auto laid_out = [&](int tensor) {
+    return absl::StrCat(
+        ShapeText(tensor, sizes),
+        layouts.empty() ? "" : absl::StrCat("{", absl::StrJoin(layouts[tensor], ","), "}"));
+  };
+  std::vector<std::string> operands, results, result_shardings, operand_layouts;
   for (int t = 0; t < num_operands; ++t) {
     absl::StrAppend(&text, "  p", t, " = ", ShapeText(t, sizes), " parameter(", t, ")",
                     sharded ? absl::StrCat(", sharding=", sharding(t)) : "", "\n");
     operands.push_back(absl::StrCat("p", t));
+    operand_layouts.push_back(laid_out(t));
   }
   for (int t = num_operands; t < num_tensors(); ++t) {
-    results.push_back(ShapeText(t, sizes));
+    results.push_back(laid_out(t));
     if (sharded) result_shardings.push_back(sharding(t));
   }
   const std::string result = absl::StrJoin(results, ", ");
   absl::StrAppend(&text, "  ROOT c = ", tuple_result ? absl::StrCat("(", result, ")") : result,
                   " custom-call(", absl::StrJoin(operands, ", "), "), custom_call_target=\"",
                   target, "\", api_version=", kVersionNames[api_version]);
+  if (!layouts.empty()) {
+    absl::StrAppend(&text, ", operand_layout_constraints={", absl::StrJoin(operand_layouts, ", "),
+                    "}");
+  }
+  if (has_side_effect) text += ", custom_call_has_side_effect=true";
+  if (!aliasing.empty()) absl::StrAppend(&text, ", output_to_operand_aliasing=", aliasing);
   if (!backend_config.empty()) {
     absl::StrAppend(
         &text, ", backend_config=",

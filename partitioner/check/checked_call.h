@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,11 @@ struct CheckedCall {
   int64_t api_version = 4;     // 1 to 4, as in HLO
   std::string backend_config;  // as in HLO; empty: none
   bool tuple_result = false;
+  // How the program states the call beside that. The layouts of operands, then of results, minor to
+  // major; none: row-major.
+  std::vector<std::vector<int64_t>> layouts = {};
+  std::string aliasing = {};  // output_to_operand_aliasing, "{{}: (0, {})}"
+  bool has_side_effect = false;
   std::vector<ElementType> types;                         // operands, then results
   std::vector<std::vector<ElementType>> type_tries = {};  // alternatives; empty: any
   int num_operands = 0;

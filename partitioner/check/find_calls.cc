@@ -229,6 +229,13 @@ absl::StatusOr<CallShapes> ShapesOf(const Module& module, const Instruction& ins
                   absl::StatusCode::kUnimplemented);
 }
 
+std::vector<int64_t> MinorToMajor(const Shape& shape) {
+  if (shape.has_layout()) return {shape.minor_to_major().begin(), shape.minor_to_major().end()};
+  std::vector<int64_t> descending;
+  for (int d = shape.rank() - 1; d >= 0; --d) descending.push_back(d);
+  return descending;
+}
+
 // The rule of a call of a program, and whether the target has callbacks.
 absl::Status FindRule(const RuleArgs& args, const TargetRegistry& targets, CheckedCall* call) {
   const TargetRule* registered = nullptr;
@@ -280,6 +287,13 @@ absl::StatusOr<CheckedCall> CallOf(const Module& module, const Instruction& inst
   call.tuple_result = instr.shape->IsTuple();
   call.types = std::move(shapes.types);
   call.type_tries = {call.types};
+  call.has_side_effect = attrs.has_side_effect;
+  call.aliasing = std::string(attrs.output_to_operand_aliasing);
+  if (attrs.has_layout_constraints) {
+    // The constraints are arrays, as the operands are.
+    for (const Shape* shape : attrs.operand_layouts) call.layouts.push_back(MinorToMajor(*shape));
+    for (const Shape* shape : shapes.results) call.layouts.push_back(MinorToMajor(*shape));
+  }
   const RuleArgs args{module, instr, shapes.operands, shapes.results};
   SHARDCALL_RETURN_IF_ERROR(FindRule(args, targets, &call));
   return call;
@@ -349,7 +363,8 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfModule(const std::string& target
     SHARDCALL_ASSIGN_OR_RETURN(CheckedCall call, CallOf(module, instr, targets));
     std::vector<int64_t> sizes;
     for (const Factor& f : call.rule.factors) sizes.push_back(f.size);
-    if (seen.insert(absl::StrCat(call.SignatureText(sizes), call.backend_config)).second) {
+    // All of the call, as its program has it.
+    if (seen.insert(call.Hlo(sizes, {})).second) {
       calls.push_back(std::move(call));
     }
   }

@@ -9,12 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
 
 using Value = RuleAlternative::Value;
+
+constexpr absl::string_view kVjpSource = "VJP of ";  // the source of a rule that follows from one
 
 std::string ValueText(const Value& value) {
   std::vector<std::string> dims;
@@ -298,6 +301,11 @@ std::string Describe(const BatchingSpec& b) {
 
 }  // namespace
 
+absl::string_view VjpOf(const TargetRule& rule) {
+  absl::string_view source = rule.source;
+  return absl::ConsumePrefix(&source, kVjpSource) ? source : absl::string_view();
+}
+
 absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
   auto refuse = [&](const char* code, std::string message, std::string fix,
                     absl::StatusCode status = absl::StatusCode::kInvalidArgument) {
@@ -344,7 +352,7 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     if (transposed.empty()) return status;
     if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
       SHARDCALL_RETURN_IF_ERROR(
-          RegisterRules(vjp.target, std::move(transposed), "", absl::StrCat("VJP of ", target)));
+          RegisterRules(vjp.target, std::move(transposed), "", absl::StrCat(kVjpSource, target)));
     }
   } else if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
     return refuse("E105",

@@ -44,6 +44,9 @@ absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,
 // the rule has no operand or result.
 absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternative& rule,
                                                              const VjpSpec& vjp);
+// The target of whose VJP this is the rule, as it follows from the target's own; empty if somebody
+// registered it.
+absl::string_view VjpOf(const TargetRule& rule);
 
 }  // namespace shardcall
 

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
@@ -30,6 +31,22 @@ std::string InRule(const TargetRule& target, absl::string_view factor) {
     }
   }
   return "";
+}
+
+// Where the author of the target declares the pad value of a factor: with its rule or, if that
+// follows from a VJP, with the VJP, by the names of the rule that the VJP is of.
+std::string PadFix(RuleTable& rules, const TargetRule* target, absl::string_view factor) {
+  const auto pad = [](absl::string_view name) {
+    return absl::StrCat("Declare \"pad\": {\"", name, "\": 0} in ");
+  };
+  const absl::string_view vjp_of = target == nullptr ? "" : VjpOf(*target);
+  if (vjp_of.empty()) {
+    return absl::StrCat(pad(factor), "its rule, if zero padding leaves the sum as it is");
+  }
+  const TargetRule* const forward = rules.targets()->Find(vjp_of, "");
+  const bool named = forward == nullptr || !InRule(*forward, factor).empty();
+  return absl::StrCat(pad(named ? factor : "..."), "the \"vjp\" of target \"", vjp_of,
+                      "\", if operands and cotangents of zeros add nothing to its gradients");
 }
 
 }  // namespace
@@ -114,9 +131,9 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
                      n > 8 ? ",.." : "", "; target \"", instr.as<CustomCallAttrs>().target, "\" (%",
                      instr.name, ") reduces over it and does not accept uneven shards");
     e.where = SourceLine(module_, instr);
-    e.fix = absl::StrCat("Declare pad={\"", factor.name,
-                         "\": 0} in its rule, if zero padding leaves the sum as it is");
-    if (const TargetRule* target = rules_.target(id)) e.excerpt = InRule(*target, factor.name);
+    const TargetRule* const target = rules_.target(id);
+    e.fix = PadFix(rules_, target, factor.name);
+    if (target != nullptr) e.excerpt = InRule(*target, factor.name);
     errors_.push_back(FormatDiagnostic(e));
   }
 }

@@ -96,7 +96,10 @@ TEST_F(VjpPadding, WithoutAPadUnevenSizesAreRefused) {
   Register({{"k", 0}}, {});
   EXPECT_EQ(Why(8, 6, 2, 2), "");
   EXPECT_EQ(Why(8, 5, 2, 2), "");
-  EXPECT_THAT(Why(7, 6, 2, 2), HasSubstr("E150 factor b = 7 over 2"));
+  EXPECT_THAT(Why(7, 6, 2, 2),
+              testing::AllOf(HasSubstr("E150 factor b = 7 over 2"),
+                             HasSubstr("Fix: Declare \"pad\": {\"b\": 0} in the \"vjp\" of target "
+                                       "\"fwd\"")));
   Register({}, {{"b", 0}});
   EXPECT_EQ(Why(7, 6, 2, 2), "");
   EXPECT_THAT(Why(7, 5, 2, 2), HasSubstr("E150 factor k = 5 over 2"));

@@ -276,6 +276,11 @@ def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int 
         request, key = None, key_of(rules, plugins)
     else:
         request, key = _request_and_rules(program, rules=rules, plugins=plugins, **options)
+    return checked(key, target, request, seed=seed, vjp=vjp, deadline=deadline)
+
+
+def checked(key, target, request, *, seed, vjp, deadline):
+    """`check_rule` with the targets of a key of the registry, of a _core.Request or None."""
     details = json.loads(_core.check_rule(
         made(key), target, request, _options.count('seed', seed), bool(vjp),
         _options.seconds('deadline', deadline)))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of XLA's typed FFI for the tests in Python, which compile this file against the
 // headers of the jaxlib that they run.
+#include <atomic>
+
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -76,8 +78,65 @@ ffi::Error ReverseRows(ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y) {
   return ffi::Error::Success();
 }
 
+// y[m, n] = x[m, n] + x[m, 0], by columns.
+ffi::Error Columns(F32 x, ffi::ResultBuffer<ffi::F32> y) {
+  const Rows r = RowsOf(x);
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) {
+    const int64_t row = k / r.columns;
+    y->typed_data()[k % r.columns * r.rows + row] =
+        x.typed_data()[k] + x.typed_data()[row * r.columns];
+  }
+  return ffi::Error::Success();
+}
+
+// x += 1, in the operand's buffer, which must be that of the result.
+ffi::Error Increment(F32 x, ffi::ResultBuffer<ffi::F32> y) {
+  if (x.element_count() > 0 && x.untyped_data() != y->untyped_data()) {
+    return ffi::Error::InvalidArgument("the result must be in place");
+  }
+  for (size_t k = 0; k < x.element_count(); ++k) x.typed_data()[k] += 1;
+  return ffi::Error::Success();
+}
+
+// The first result is x. Another one is scratch: half of it holds the number of the call.
+ffi::Error Noted(ffi::RemainingArgs x, ffi::RemainingRets y) {
+  static std::atomic<int> calls = 0;
+  const float number = static_cast<float>(++calls);
+  const F32 from = *x.get<F32>(0);
+  for (size_t k = 0; k < from.element_count(); ++k) {
+    (*y.get<F32>(0))->typed_data()[k] = from.typed_data()[k];
+    if (y.size() > 1 && k % 2 == 0) (*y.get<F32>(1))->typed_data()[k] = number;
+  }
+  return ffi::Error::Success();
+}
+
+// y = x + seed
+ffi::Error Seeded(F32 x, ffi::ResultBuffer<ffi::F32> y, int32_t seed) {
+  for (size_t k = 0; k < x.element_count(); ++k) {
+    y->typed_data()[k] = x.typed_data()[k] + static_cast<float>(seed);
+  }
+  return ffi::Error::Success();
+}
+
+// dx[m, n] = dy[m]
+ffi::Error LineSumsBwd(F32 dy, F32 x, ffi::ResultBuffer<ffi::F32> dx) {
+  const Rows r = RowsOf(x);
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) {
+    dx->typed_data()[k] = dy.typed_data()[k / r.columns];
+  }
+  return ffi::Error::Success();
+}
+
 }  // namespace
 
+XLA_FFI_DEFINE_HANDLER_SYMBOL(columns, Columns, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(increment, Increment, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(noted, Noted, ffi::Ffi::Bind().RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(seeded, Seeded,
+                              ffi::Ffi::Bind().Arg<F32>().Ret<F32>().Attr<int32_t>("seed"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(line_sums, RowSum, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(line_sums_bwd, LineSumsBwd,
+                              ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Ret<F32>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(reverse_rows, ReverseRows,
                               ffi::Ffi::Bind().Arg<ffi::AnyBuffer>().Ret<ffi::AnyBuffer>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(

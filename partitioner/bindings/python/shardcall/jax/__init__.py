@@ -11,9 +11,10 @@ shardcall, with the rules of its custom calls.
 from shardcall.jax import compat as _compat  # first
 from shardcall.jax import compiling as _compiling
 from shardcall.jax import installing as _installing
+from shardcall.jax.checking import check
 from shardcall.jax.functions import explain, expect, jit, partitioner
 from shardcall.jax.installing import install
-from shardcall.jax.targets import Target, check, target
+from shardcall.jax.targets import Target, target
 
 __all__ = ['Target', 'check', 'explain', 'expect', 'install', 'jit', 'partitioner', 'target',
            'uninstall']

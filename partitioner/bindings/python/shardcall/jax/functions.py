@@ -70,6 +70,11 @@ class Lowered(jax.stages.Lowered):
             return self._wrapped.compile(*args, **kwargs)
 
 
+def staged(lowered, settings):
+    """What jax.jit lowers, as a Lowered of ours with these settings."""
+    return _staged(Lowered, lowered, settings)
+
+
 class Traced(jax.stages.Traced):
     """jax.stages.Traced, whose `lower` gives a Lowered of ours."""
 
@@ -198,14 +203,20 @@ def _unbound(function, args, kwargs):
             return function, args, kwargs
 
 
+def settings_of(function, given):
+    """Those of a function of `jit`, else of the `partitioner` around, with what is `given`."""
+    own = isinstance(function, (Jitted, Traced, Lowered))
+    base = function._settings if own else _settings.current() or _settings.make()
+    return _settings.changed(base, given)
+
+
 def _program(function, args, kwargs, given):
     """What is partitioned of a call of the function, which is compiled and does not run."""
     unbound = _unbound(function, args, kwargs)
     if _is_jitted(unbound[0]):  # else JAX takes them as they are
         function, args, kwargs = unbound
+    settings = settings_of(function, given)
     own = isinstance(function, (Jitted, Traced, Lowered))
-    base = function._settings if own else _settings.current() or _settings.make()
-    settings = _settings.changed(base, given)
     inner = function._wrapped if own else function
     if isinstance(inner, (jax.stages.Traced, jax.stages.Lowered)):
         if args or kwargs:

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""target, check: a custom call with all that belongs to it."""
-import functools
+"""target: a custom call with all that belongs to it."""
 from collections.abc import Callable, Mapping
 from typing import Any, Optional, Union
 
 import jax
 import jax.numpy as jnp
-import jax.test_util
 import numpy as np
 
 from shardcall import arrays
-from shardcall import programs
 from shardcall import registry
 from shardcall import xla_client
-from shardcall.errors import Error
 from shardcall.jax import call_types
 from shardcall.jax import compat
 
@@ -251,72 +247,3 @@ def target(name: str, handler: Any = None, *,
     if before not in (None, registry.declared(name)):
         jax.clear_caches()  # programs that were compiled by the rule before
     return Target(name, rule, shapes, vjp, batching, has_side_effect)
-
-
-def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: bool = False,
-          seed: int = 0, deadline: float = 20.0, **attributes: Any) -> programs.RuleCheck:
-    """Proves a target's rule with its kernel: every dimension that the rule lets be sharded is
-    cut in 2, 3 and 4 parts, evenly and not, and what the parts give is held against the whole.
-
-        assert sj.check(norm, x, scale)
-
-    Args:
-      function: of `target`, or any function that calls one.
-      *example: arrays or jax.ShapeDtypeStruct as it is called with. None: the calls that the rule
-        says.
-      target: of a function that calls several, the one that is meant.
-      vjp: its gradient is held against finite differences, too: that of a `vjp=` in Python on
-        `example`, which must then be given.
-      seed, deadline: as of shardcall.check_rule.
-      **attributes: keywords of the call.
-
-    Returns:
-      A shardcall.RuleCheck, which is true where the rule holds.
-
-    Raises:
-      shardcall.Error: E101 without a rule, E140 without a kernel for CPUs, E191 where the call
-        must be said by an example, E118 for `vjp` of a target without one.
-    """
-    name = target or getattr(function, 'name', '')
-    if not name:
-        raise Error(f'E101 {function!r} is no target. Fix: Say which is meant, by target=')
-    if vjp and callable(getattr(function, '_vjp', None)):
-        if not example:
-            raise Error(f'E191 the gradient of "{name}" is a function: expected a call of it. '
-                        'Fix: Give an example of its operands')
-        found = check(function, *example, target=target, seed=seed, deadline=deadline, **attributes)
-        return _with_gradient(found, function, example, seed, attributes) if found else found
-    xla_client._take_from_jaxlib(name, 'cpu')
-    program = None
-    if example:
-        # On one device and without a mesh: the check makes its own programs of the calls.
-        plain = map(call_types.plain, example)
-        program = jax.jit(functools.partial(function, **attributes)).lower(*plain)
-    return programs.check_rule(name, program, vjp=vjp, seed=seed, deadline=deadline)
-
-
-def _with_gradient(found, function, example, seed, attributes):
-    """The check of a rule, and of a gradient that is a Python function."""
-    random = np.random.default_rng(seed)
-
-    def drawn(x):
-        if isinstance(x, jax.ShapeDtypeStruct):
-            x = random.uniform(-1, 1, x.shape).astype(x.dtype)
-        return np.asarray(x)
-
-    operands = list(map(drawn, example))
-    real = [k for k, x in enumerate(operands) if jnp.issubdtype(x.dtype, jnp.inexact)]
-
-    def of_real(*given):
-        every = list(operands)
-        for k, x in zip(real, given):
-            every[k] = x
-        return function(*every, **attributes)
-
-    try:
-        jax.test_util.check_grads(of_real, [operands[k] for k in real], order=1, modes=('rev',))
-    except AssertionError as e:
-        message = 'the gradient differs from finite differences: ' + ' '.join(str(e).split())
-        return programs.RuleCheck('incorrect', '', found.untested,
-                                  {**found.details, 'verdict': 'incorrect', 'vjp': message})
-    return found

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trial call is the program's: its layouts, what it computes in place, its attributes and its
+// side effects.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "shardcall/partitioner/check/check_target.h"
+#include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using ::testing::IsEmpty;
+using Views = absl::Span<const BufferView>;
+using Kernel =
+    std::function<absl::Status(const HandlerContext& context, Views operands, Views results)>;
+
+float* F(const BufferView& v) { return static_cast<float*>(v.data); }
+
+class CheckedCalls : public testing::Test {
+ protected:
+  void Target(RuleAlternative rule, Kernel kernel) {
+    std::vector<RuleAlternative> rules = {std::move(rule)};
+    const absl::Status status = targets_.RegisterRules("k", std::move(rules));
+    ASSERT_TRUE(status.ok()) << status;
+    HandlerEntry entry;
+    entry.target = "k";
+    entry.host = std::move(kernel);
+    ASSERT_TRUE(handlers_.Register(std::move(entry)).ok());
+  }
+  // Of a program with these lines; "": of the registration alone.
+  absl::StatusOr<RuleCheck> Check(const std::string& lines) const {
+    TargetCheck check = {.target = "k"};
+    if (lines.empty()) return CheckTarget(check, targets_, handlers_);
+    SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                               ParseModule(std::make_shared<const std::string>(
+                                               "HloModule m\n\nENTRY e {\n" + lines + "}\n"),
+                                           std::make_shared<Context>(), "test.hlo"));
+    check.program = &module;
+    return CheckTarget(check, targets_, handlers_);
+  }
+  void ExpectHolds(const std::string& lines) const {
+    const auto check = Check(lines);
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+    EXPECT_THAT(check->untested, IsEmpty()) << RuleCheckJson(*check);
+    EXPECT_GT(check->trials, 0);
+  }
+  RuleVerdict VerdictOf(const std::string& lines) const {
+    const auto check = Check(lines);
+    EXPECT_TRUE(check.ok()) << check.status();
+    return check.ok() ? check->verdict : RuleVerdict::kHolds;
+  }
+
+  TargetRegistry targets_;
+  HandlerRegistry handlers_;
+};
+
+std::string Call(const std::string& result, const std::string& attributes,
+                 const std::string& operand = "f32[12,8]") {
+  return absl::StrCat("  x = ", operand, " parameter(0)\n  ROOT y = ", result,
+                      " custom-call(x), custom_call_target=\"k\", "
+                      "api_version=API_VERSION_TYPED_FFI",
+                      attributes, "\n");
+}
+
+RuleAlternative RowsAlone(const std::string& rule) {
+  RuleAlternative a;
+  a.text = {.rule = rule, .need_replication = {"n"}};
+  return a;
+}
+
+// y[i, j] = x[i, j] + the first element of the row of x, for x of rows and y of columns.
+absl::Status FromRowsToColumns(const HandlerContext&, Views in, Views out) {
+  const int64_t m = in[0].dims[0], n = in[0].dims[1];
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      F(out[0])[j * m + i] = F(in[0])[i * n + j] + F(in[0])[i * n];
+    }
+  }
+  return absl::OkStatus();
+}
+
+TEST_F(CheckedCalls, HaveTheProgramsLayouts) {
+  Target(RowsAlone("m n -> m n"), FromRowsToColumns);
+  ExpectHolds(Call("f32[12,8]{0,1}", ", operand_layout_constraints={f32[12,8]{1,0}}"));
+  // Called with rows on both sides, the same kernel mixes them up.
+  EXPECT_EQ(VerdictOf(Call("f32[12,8]{1,0}", ", operand_layout_constraints={f32[12,8]{1,0}}")),
+            RuleVerdict::kIncorrect);
+}
+
+TEST_F(CheckedCalls, HaveOperandsInTheProgramsLayoutsToo) {
+  Target(RowsAlone("m n -> m n"), [](const HandlerContext&, Views in, Views out) {
+    const int64_t m = in[0].dims[0], n = in[0].dims[1];
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) F(out[0])[i * n + j] = F(in[0])[j * m + i] + F(in[0])[i];
+    }
+    return absl::OkStatus();
+  });
+  ExpectHolds(Call("f32[12,8]{1,0}", ", operand_layout_constraints={f32[12,8]{0,1}}"));
+}
+
+// x += 1 in place: it writes nothing but its operand.
+absl::Status AddOne(const HandlerContext&, Views in, Views out) {
+  if (out[0].data != in[0].data && out[0].num_elements() > 0) {
+    return absl::InvalidArgumentError("the result must be the operand's buffer");
+  }
+  for (int64_t k = 0; k < in[0].num_elements(); ++k) F(in[0])[k] += 1;
+  return absl::OkStatus();
+}
+
+TEST_F(CheckedCalls, AreInPlaceWhereTheProgramsAre) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  Target(rule, AddOne);
+  ExpectHolds(Call("f32[12,8]", ", output_to_operand_aliasing={{}: (0, {})}"));
+  // Nothing says so in a call without it, which the kernel refuses.
+  EXPECT_EQ(DiagnosticCode(Check(Call("f32[12,8]", "")).status()), "E190");
+}
+
+TEST_F(CheckedCalls, UpdateOneOfSeveralResultsInPlace) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n, m n";
+  Target(rule, [](const HandlerContext&, Views in, Views out) {
+    for (int64_t k = 0; k < in[0].num_elements(); ++k) {
+      F(out[0])[k] = 2 * F(in[0])[k];
+      F(in[0])[k] -= 1;  // result 1
+    }
+    return absl::OkStatus();
+  });
+  ExpectHolds(Call("(f32[12,8], f32[12,8])", ", output_to_operand_aliasing={{1}: (0, {})}"));
+}
+
+TEST_F(CheckedCalls, HaveTheProgramsSideEffectsAndAttributes) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  Target(rule, [](const HandlerContext& context, Views in, Views out) -> absl::Status {
+    const auto times = context.attribute_map().GetFloat("times", 0);
+    if (!times.ok() || *times != 3) return absl::InvalidArgumentError("times is 3");
+    for (int64_t k = 0; k < in[0].num_elements(); ++k) F(out[0])[k] = 3 * F(in[0])[k];
+    return absl::OkStatus();
+  });
+  ExpectHolds(
+      Call("f32[12,8]", ", custom_call_has_side_effect=true, backend_config={times = 3.0 : f32}"));
+}
+
+}  // namespace
+}  // namespace shardcall
