@@ -3,14 +3,14 @@
 // HloSnapshot. Reading does not verify (verifier.h).
 //
 // Text and messages express the same, and can be converted in both directions. A module that was
-// read is written back with the same ids, order and fields. Unknown fields, and known ones that
-// Module does not represent, are kept with the module, its computations and its instructions. They
+// read is written back with the same ids, order and fields. Fields that Module does not represent
+// are kept with it; unknown ones that may change the program are E036 (ignored_fields.h). Kept ones
 // are written again as long as the fields read with them are unchanged. A module that a pass has
 // rebuilt does not have them. Four things that only text can express have fields of their own
 // (hlo.proto, numbers 61001): replica and partition counts, what propagation may change, elided
 // constants, and defaults that were written explicitly.
 //
-// Errors name the place, as in `x.pb: computations[2].instructions[7] (%add.1)`. E030 to E034 are
+// Errors name the place, as in `x.pb: computations[2].instructions[7] (%add.1)`. E030 to E036 are
 // specific to messages, E001 to E020 mean the same as for text; see sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_
 #define SHARDCALL_PARTITIONER_IR_PROTO_HLO_PROTO_H_

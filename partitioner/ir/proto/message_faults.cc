@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/proto/message_faults.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -55,6 +57,31 @@ bool MessageFaults::FailBytes(const google::protobuf::Descriptor* type, absl::st
                                  : absl::StrCat(fault.what, ", at byte ", fault.offset),
               looks_like_text ? "HLO text has the ending .hlo or .txt: rename the file"
                               : "the file is cut short or damaged: write it again");
+}
+
+namespace {
+
+constexpr absl::string_view kFixUnknown =
+    "use a version of shardcall that knows it, or write the program with jaxlib 0.12 or older";
+
+}  // namespace
+
+bool MessageFaults::RefuseUnknownFields(const google::protobuf::Descriptor* type,
+                                        absl::string_view bytes) {
+  const WireFault fault = FindUnknownField(type, bytes);
+  if (fault.what.empty()) return true;
+  status_ = absl::OkStatus();
+  return Fail("E036", "A field that is not known here, and may change what the program means",
+              fault.path, "the fields that XLA has as of jaxlib 0.12", fault.what, kFixUnknown);
+}
+
+bool MessageFaults::FailForeignField(const google::protobuf::Descriptor* type, uint32_t number,
+                                     absl::string_view opcode) {
+  const auto* field = type->FindFieldByNumber(static_cast<int>(number));
+  const std::string name = field == nullptr ? "" : std::string(field->name());
+  return Fail("E036", absl::StrCat("A field that is not one of ", opcode), name,
+              absl::StrCat("the fields of ", opcode),
+              absl::StrCat("field ", number, " of ", std::string(type->name())), kFixUnknown);
 }
 
 bool MessageFaults::FailEnum(absl::string_view field, int64_t value, Words words) {

@@ -26,6 +26,12 @@ class MessageFaults {
             absl::string_view expected = "", absl::string_view found = "",
             absl::string_view fix = "");
   bool FailBytes(const google::protobuf::Descriptor* type, absl::string_view bytes);
+  // E036 if the message has a field that is not known (FindUnknownField). Replaces an earlier
+  // error, which may follow from it.
+  bool RefuseUnknownFields(const google::protobuf::Descriptor* type, absl::string_view bytes);
+  // E036: the current instruction has a field that its op does not have.
+  bool FailForeignField(const google::protobuf::Descriptor* type, uint32_t number,
+                        absl::string_view opcode);
   bool FailEnum(absl::string_view field, int64_t value, Words words);
   bool FailWord(absl::string_view field, absl::string_view word, Words words);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/proto/ignored_fields.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/sharding/base/status.h"
@@ -34,7 +35,12 @@ bool Reader::ReadComputation(ComputationBytes* c) {
   ids_.assign(c->instructions.size(), InstrId());
   for (int k : c->order) {
     faults_.instruction = k;
-    if (!ReadInstruction(c, c->instructions[k])) return false;
+    if (!ReadInstruction(c, c->instructions[k])) {
+      // As in Run, with the name of the instruction.
+      faults_.RefuseUnknownFields(hlo_pb::HloInstructionProto::descriptor(),
+                                  c->instructions[k].bytes);
+      return false;
+    }
   }
   faults_.instruction = -1;
   module_.SetRoot(c->comp, ids_[c->positions.at(c->header.root_id())]);
@@ -56,6 +62,19 @@ bool Reader::ReadComputation(ComputationBytes* c) {
 }
 
 bool Reader::Run(absl::string_view bytes) {
+  if (ReadAll(bytes)) return true;
+  // The error may follow from a field that is not known, unless the bytes are damaged.
+  const absl::string_view code = DiagnosticCode(status());
+  if (code == "E030" || code == "E036") return false;
+  faults_.computation = faults_.instruction = -1;
+  const auto* type = source_->form == ProtoForm::kModule ? hlo_pb::HloModuleProto::descriptor()
+                     : source_->form == ProtoForm::kHlo  ? hlo_pb::HloProto::descriptor()
+                                                         : hlo_pb::HloSnapshot::descriptor();
+  faults_.RefuseUnknownFields(type, bytes);
+  return false;
+}
+
+bool Reader::ReadAll(absl::string_view bytes) {
   if (bytes.size() > INT32_MAX) {
     return faults_.Fail("E030", "The message is too large", "", "less than 2 GiB",
                         absl::StrCat(bytes.size(), " bytes"), "write the module as text");
@@ -84,7 +103,29 @@ bool Reader::Run(absl::string_view bytes) {
     faults_.computation = k;
     if (!ReadComputation(computations_[k].get())) return false;
   }
-  return ReadEntry() && KeepResidues();
+  return ReadEntry() && CheckEnclosing() && KeepResidues();
+}
+
+// Refuses an instruction some of whose fields are not written back, and are not in the table of
+// those that may be dropped.
+bool Reader::CheckDropped(absl::string_view bytes, const Residue& residue) {
+  const auto* type = hlo_pb::HloInstructionProto::descriptor();
+  if (!faults_.RefuseUnknownFields(type, bytes)) return false;
+  for (uint32_t number : residue.Dropped()) {
+    WireField field;
+    field.number = number;
+    if (type->FindFieldByNumber(static_cast<int>(number)) != nullptr &&
+        FindIgnored(kFieldsOfOtherOps, std::string(type->name()), field) == nullptr) {
+      return faults_.FailForeignField(type, number, p_.opcode());
+    }
+  }
+  return true;
+}
+
+// The messages around the module.
+bool Reader::CheckEnclosing() {
+  return faults_.RefuseUnknownFields(hlo_pb::HloProto::descriptor(), source_->hlo_rest) &&
+         faults_.RefuseUnknownFields(hlo_pb::HloSnapshot::descriptor(), source_->snapshot_rest);
 }
 
 // Writes everything back, and keeps the fields that come out differently. Both sides are compared
@@ -116,13 +157,24 @@ bool Reader::KeepResidues() {
       // for the readers of other versions.
       if (p_.comparison_type().empty()) p_.set_comparison_type(instruction.comparison_type());
       if (p_.comparison_order().empty()) p_.set_comparison_order(instruction.comparison_order());
-      if (compare(&p_)) source_->instructions[id.value] = std::move(residue);
+      if (!compare(&p_)) continue;
+      faults_.computation = static_cast<int>(k);
+      faults_.instruction = static_cast<int>(j);
+      if (!CheckDropped(c.instructions[j].bytes, residue)) return false;
+      source_->instructions[id.value] = std::move(residue);
     }
+    faults_.computation = static_cast<int>(k);
+    faults_.instruction = -1;
     hlo_pb::HloComputationProto header;
     ok = ok && writer.WriteComputationHeader(c.comp, &header);
     header.SerializeToString(&written);
-    if (ok && compare(&c.header)) source_->computations[c.comp.value] = std::move(residue);
+    if (!ok || !compare(&c.header)) continue;
+    if (!faults_.RefuseUnknownFields(hlo_pb::HloComputationProto::descriptor(), c.header_bytes)) {
+      return false;
+    }
+    source_->computations[c.comp.value] = std::move(residue);
   }
+  faults_.computation = -1;
   hlo_pb::HloModuleProto header;
   ok = ok && writer.WriteHeader(&header);
   if (!ok) {
@@ -137,8 +189,9 @@ bool Reader::KeepResidues() {
     std::stable_sort(sequences->begin(), sequences->end(),
                      [](const auto& a, const auto& b) { return a.key() < b.key(); });
   }
-  if (compare(&header_)) source_->module = std::move(residue);
-  return true;
+  if (!compare(&header_)) return true;
+  source_->module = std::move(residue);
+  return faults_.RefuseUnknownFields(hlo_pb::HloModuleProto::descriptor(), header_bytes_);
 }
 
 const Shape* Reader::ShapeOf(absl::string_view bytes) {
@@ -146,7 +199,8 @@ const Shape* Reader::ShapeOf(absl::string_view bytes) {
   const Shape* shape = nullptr;
   if (!ParseMessage(bytes, &message)) {
     faults_.FailBytes(hlo_pb::ShapeProto::descriptor(), bytes);
-  } else if (!values_.ReadShape(message, "", &shape)) {
+  } else if (!faults_.RefuseUnknownFields(hlo_pb::ShapeProto::descriptor(), bytes) ||
+             !values_.ReadShape(message, "", &shape)) {
     return nullptr;
   }
   return shape;
@@ -157,7 +211,8 @@ const HloSharding* Reader::ShardingOf(absl::string_view bytes) {
   const HloSharding* sharding = nullptr;
   if (!ParseMessage(bytes, &message)) {
     faults_.FailBytes(hlo_pb::OpSharding::descriptor(), bytes);
-  } else if (!values_.ReadSharding(message, "", &sharding)) {
+  } else if (!faults_.RefuseUnknownFields(hlo_pb::OpSharding::descriptor(), bytes) ||
+             !values_.ReadSharding(message, "", &sharding)) {
     return nullptr;
   }
   return sharding;

@@ -56,8 +56,11 @@ class Reader {
   };
 
   // reader.cc
+  bool ReadAll(absl::string_view bytes);
   bool ReadComputation(ComputationBytes* c);
   bool KeepResidues();
+  bool CheckDropped(absl::string_view bytes, const Residue& residue);
+  bool CheckEnclosing();
 
   // reader_scan.cc
   bool Unwrap(absl::string_view* bytes);

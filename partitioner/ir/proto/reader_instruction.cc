@@ -112,6 +112,12 @@ bool Reader::ReadCommon(const ComputationBytes& c, const InstructionBytes& bytes
     return false;
   }
   if (p_.has_result_accuracy()) {
+    static constexpr absl::string_view kAccuracies[] = {"default", "highest"};
+    int mode;
+    if (!values_.WordNumber("result_accuracy.mode", p_.result_accuracy().mode(), kAccuracies,
+                            &mode)) {
+      return false;
+    }
     const auto& tolerance = p_.result_accuracy().tolerance();
     for (double v : {tolerance.atol(), tolerance.rtol()}) {
       if (!std::isfinite(v)) {

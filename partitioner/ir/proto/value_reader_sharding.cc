@@ -57,6 +57,10 @@ bool ValueReader::ReadSharding(const hlo_pb::OpSharding& p, absl::string_view fi
 }
 
 bool ValueReader::ShardingText(const hlo_pb::OpSharding& p, std::string* out) {
+  if (p.shard_group_type() < 0 || p.shard_group_type() > 1) {
+    return faults_.Fail("E016", "Unknown kind of a group of shardings", "sharding.shard_group_type",
+                        "as (0) or like (1)", absl::StrCat(p.shard_group_type()));
+  }
   if (p.has_named_sharding()) return NamedText(p.named_sharding(), out);
   *out = "{";
   switch (p.type()) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/proto/ignored_fields.h"
 
 namespace shardcall::inline internal::hlo_proto {
 namespace pb = google::protobuf;
@@ -100,6 +101,17 @@ bool WireScanner::Next(WireField* field) {
   return true;
 }
 
+const IgnoredField* FindIgnored(absl::Span<const IgnoredField> rows, absl::string_view message,
+                                const WireField& field) {
+  for (const IgnoredField& row : rows) {
+    if (row.message == message && (row.number == 0 || row.number == field.number) &&
+        (!row.only_empty || (field.wire == Wire::kBytes && field.payload.empty()))) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
 bool ParseMessage(absl::string_view bytes, pb::MessageLite* message) {
   if (bytes.size() > INT32_MAX) return false;
   pb::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -136,9 +148,22 @@ std::string PackedFault(const pb::FieldDescriptor* f, absl::string_view bytes) {
              : absl::StrCat(bytes.size(), " bytes of numbers of ", size, " bytes each");
 }
 
-}  // namespace
+// "field 104 of HloInstructionProto (5 bytes)"
+std::string UnknownText(const pb::Descriptor* type, const WireField& field) {
+  const pb::FieldDescriptor* known = type->FindFieldByNumber(static_cast<int>(field.number));
+  std::string out = absl::StrCat("field ", field.number, " of ", std::string(type->name()), " (");
+  if (field.wire == Wire::kBytes) {
+    absl::StrAppend(&out, field.payload.size(), " bytes");
+  } else {
+    absl::StrAppend(&out, field.value);
+  }
+  if (known != nullptr)
+    absl::StrAppend(&out, ", another type than of ", std::string(known->name()));
+  return out + ")";
+}
 
-WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
+// FindWireFault, or FindUnknownField if `unknown`.
+WireFault FindFault(const pb::Descriptor* type, absl::string_view bytes, bool unknown) {
   struct Level {
     const pb::Descriptor* type;
     WireScanner scanner;
@@ -168,7 +193,12 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
       continue;
     }
     const pb::FieldDescriptor* f = level.type->FindFieldByNumber(static_cast<int>(field.number));
-    if (f == nullptr) continue;
+    if (f == nullptr) {
+      const std::string message(level.type->name());
+      if (!unknown || FindIgnored(kIgnoredFields, message, field) != nullptr) continue;
+      fault.unknown = true;
+      return finish(UnknownText(level.type, field), "");
+    }
     std::string name(f->name());
     if (f->is_repeated()) absl::StrAppend(&name, "[", level.counts[field.number]++, "]");
     const Wire natural = NaturalWire(f);
@@ -177,6 +207,9 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
       if (f->is_packable() && field.wire == Wire::kBytes) {
         std::string what = PackedFault(f, field.payload);
         if (!what.empty()) return finish(std::move(what), name);
+      } else if (unknown) {
+        fault.unknown = true;
+        return finish(UnknownText(level.type, field), "");
       }
       continue;
     }
@@ -189,6 +222,17 @@ WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
     levels.push_back({f->message_type(), WireScanner(field.payload), base, std::move(name), {}});
   }
   return fault;
+}
+
+}  // namespace
+
+WireFault FindWireFault(const pb::Descriptor* type, absl::string_view bytes) {
+  return FindFault(type, bytes, false);
+}
+
+WireFault FindUnknownField(const pb::Descriptor* type, absl::string_view bytes) {
+  WireFault fault = FindFault(type, bytes, true);
+  return fault.unknown ? fault : WireFault();
 }
 
 namespace {
@@ -228,6 +272,20 @@ std::string Residue::Apply(absl::string_view written) const {
   }
   std::string out;
   for (const auto& [number, bytes] : w) out += bytes;
+  return out;
+}
+
+std::vector<uint32_t> Residue::Dropped() const {
+  static const uint64_t nothing = HashOf("");
+  std::vector<uint32_t> out;
+  for (const Field& f : fields_) {
+    if (f.written_hash != nothing) continue;
+    WireScanner scanner(f.read);
+    WireField field;
+    bool holds = false;
+    while (scanner.Next(&field)) holds |= field.wire != Wire::kBytes || !field.payload.empty();
+    if (holds) out.push_back(f.number);
+  }
   return out;
 }
 

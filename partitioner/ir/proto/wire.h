@@ -63,10 +63,15 @@ struct WireFault {
   size_t offset = 0;
   std::string what;
   bool too_deep = false;
+  bool unknown = false;  // a field that is not known
 };
 // The first fault in `bytes` as a message of that type. `what` is empty if there
 // is none.
 WireFault FindWireFault(const google::protobuf::Descriptor* type, absl::string_view bytes);
+// The first field of the message, or of a message in it, that hlo.proto does not have, or not with
+// this wire type, and that may change what the program means (ignored_fields.h). `what` says which,
+// as in "field 104 of HloInstructionProto (5 bytes)", and is empty if there is none.
+WireFault FindUnknownField(const google::protobuf::Descriptor* type, absl::string_view bytes);
 
 // The fields in which a message as read differs from the message as written back. Applied to a
 // later version, it restores those fields whose written form is still the same, so unchanged
@@ -79,6 +84,8 @@ class Residue {
   std::string Apply(absl::string_view written) const;
   // Numbers of the fields that differ.
   std::vector<uint32_t> Fields() const;
+  // Those of them that were read and not written at all, unless they hold nothing.
+  std::vector<uint32_t> Dropped() const;
 
  private:
   struct Field {

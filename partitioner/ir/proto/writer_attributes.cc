@@ -89,7 +89,7 @@ bool Writer::Write(const CustomCallAttrs& a, const Instruction& i, hlo_pb::HloIn
                         p->mutable_precision_config());
 }
 
-// Writes an iota of groups as lists.
+// Writes an iota of groups, or axes of a mesh, as lists.
 bool Writer::WriteListedGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p) {
   const auto lists = ListedGroups(g, 0);
   if (!lists.has_value()) {
@@ -121,7 +121,9 @@ bool Writer::WriteGroups(const ReplicaGroups& g, hlo_pb::HloInstructionProto* p)
       }
       return true;
     }
-    case ReplicaGroups::Form::kMesh: break;
+    case ReplicaGroups::Form::kMesh:
+      if (options_.list_groups) return WriteListedGroups(g, p);
+      break;
   }
   // `mesh['a'=2] {'a'}`: read as a sharding of one dimension by these axes.
   const size_t brace = g.mesh_text.rfind('{');
@@ -235,8 +237,10 @@ bool Writer::Write(const CompareAttrs& a, const Instruction&, hlo_pb::HloInstruc
 }
 
 bool Writer::Write(const TopKAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
-  p->set_is_stable(a.is_stable > 0);
-  if (a.is_stable == 0) p->set_shardcall_written(1);
+  // Top-k is stable if text does not say so; a message that does not say so is not, since jaxlib
+  // 0.12.
+  p->set_is_stable(a.is_stable != 0);
+  if (a.is_stable <= 0) p->set_shardcall_written(a.is_stable == 0 ? 1 : 4);
   return WriteFields(a, p);
 }
 
