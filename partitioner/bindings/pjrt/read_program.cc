@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/pjrt/find_plugin.h"
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
@@ -17,6 +18,31 @@
 
 namespace shardcall::inline internal::pjrt {
 namespace {
+
+// The converter's error, or what it means if the program has a form that the converter's version of
+// StableHLO does not have. XLA says which version it has where it cannot parse a program.
+absl::Status MayBeTooOld(const absl::Status& failed, const std::string& converter,
+                         absl::string_view name) {
+  constexpr absl::string_view kSays = "Failed to parse using StableHLO ";
+  const absl::string_view said = failed.message();
+  const size_t at = said.find(kSays);
+  if (at == absl::string_view::npos) return failed;
+  const absl::string_view version = said.substr(at + kSays.size());
+  absl::string_view reason = said.substr(0, said.find('\n'));
+  if (const size_t begins = reason.find(" failed: "); begins != absl::string_view::npos) {
+    reason.remove_prefix(begins + 9);
+  }
+  return ToStatus(
+      {.code = "E334",
+       .message = absl::StrCat("the converter \"", converter,
+                               "\" cannot parse this StableHLO, and may be too old for it"),
+       .where = std::string(name),
+       .expected = absl::StrCat("StableHLO as of ", version.substr(0, version.find(','))),
+       .found = std::string(reason),
+       .fix = "Read it where the JAX that wrote it is installed, by shardcall.partition in Python, "
+              "or write HLO: jax.jit(f).lower(..).as_text(\"hlo\"), or name a newer plugin"},
+      failed.code());
+}
 
 // Converts StableHLO to HLO, by the converter `named`, or one that is found.
 absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_view name,
@@ -38,9 +64,10 @@ absl::StatusOr<Module> ReadStablehlo(absl::string_view program, absl::string_vie
   setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0);
   SHARDCALL_ASSIGN_OR_RETURN(const std::unique_ptr<const Converter> converter,
                              Converter::Open(plugin));
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string hlo, converter->ToHlo(program));
+  const absl::StatusOr<std::string> hlo = converter->ToHlo(program);
+  if (!hlo.ok()) return MayBeTooOld(hlo.status(), plugin, name);
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
-                             ReadModuleProto(hlo, std::make_shared<Context>(), name));
+                             ReadModuleProto(*hlo, std::make_shared<Context>(), name));
   if (const int64_t partitions = StablehloPartitions(program); partitions > 0) {
     module.header.num_partitions = partitions;
     module.header.has_num_partitions = true;

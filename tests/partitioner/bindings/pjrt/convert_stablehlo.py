@@ -75,6 +75,22 @@ class ConvertStablehlo(unittest.TestCase):
         result = self.run_command(['print', FILES[0], '--converter=/no/such/file.so'], 1)
         self.assertIn('E143', result.err)
 
+    def test_a_converter_that_is_too_old_for_the_program_is_named_with_what_would_do(self):
+        # Replica groups by the axes of a mesh, as JAX 0.12 writes them.
+        program = os.path.join(ROOT, 'tests/data/stablehlo/bytecode/mesh_groups')
+        plugin = os.environ.get('SHARDCALL_PJRT_CPU_PLUGIN')
+        if not plugin:
+            self.skipTest("XLA:CPU's plugin is not there")
+        for form in ('.mlir', '.mlirbc'):
+            result = self.run_command(['print', program + form, f'--converter={plugin}'], 1)
+            self.assertRegex(result.err, r'E334 the converter "\S+xla_cpu_pjrt.so" cannot parse this '
+                             r'StableHLO, and may be too old for it at \S+mesh_groups')
+            self.assertRegex(result.err, r'expected StableHLO as of v1\.\d+\.\d+, found .*unknown')
+            self.assertIn('shardcall.partition', result.err)
+        # Bytecode needs no converter.
+        self.assertIn("replica_groups=mesh['a'=4,'b'=2] {'a':(1)2,'b'}",
+                      self.run_command(['print', program + '.mlirbc']).out)
+
     def test_nothing_is_left_behind(self):
         self.run_command(['print', FILES[0], f'--converter={PLUGINS[0]}'])
         self.assertFalse(glob.glob('/dev/shm/shardcall.*'))
