@@ -36,7 +36,8 @@ class Parser {
   // The text after '{', up to and including the closing brace.
   absl::Status Single(HloSharding* out) {
     if (in_.Consume("mesh[")) return Named(out);
-    if (in_.Consume("maximal_mesh[")) {
+    // XLA prints single_device since jaxlib 0.12, and reads both.
+    if (in_.Consume("maximal_mesh[") || in_.Consume("single_device[")) {
       out->kind = HloSharding::Kind::kMaximal;
       out->maximal_mesh = true;
       SHARDCALL_RETURN_IF_ERROR(in_.Expect("device_id="));

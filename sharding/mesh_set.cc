@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
@@ -279,6 +280,32 @@ absl::StatusOr<MeshSet::Placed> MeshSet::Place(const Mesh& mesh) const {
                           mesh.num_devices());
 }
 
+namespace {
+
+// XLA of jaxlib 0.12 writes the reduction of unreduced axes as metadata where a sharding has no
+// other place for it: metadata={op_type="sdy::reduction_op" op_name="MAX"}.
+absl::Status SetReduction(const HloSharding& s, ShardingConstraint* out) {
+  if (out->unreduced.empty()) return absl::OkStatus();
+  constexpr absl::string_view kType = "op_type=\"sdy::reduction_op\"";
+  for (absl::string_view metadata : s.metadata) {
+    if (!absl::StrContains(metadata, kType)) continue;
+    if (absl::StrContains(metadata, "op_name=\"MAX\"")) {
+      out->unreduced_op = PartialOp::kMax;
+    } else if (absl::StrContains(metadata, "op_name=\"MIN\"")) {
+      out->unreduced_op = PartialOp::kMin;
+    } else if (!absl::StrContains(metadata, "op_name=\"SUM\"")) {
+      return ToStatus({.code = "E165",
+                       .message = "a sharding names a reduction that is not known",
+                       .expected = "SUM, MAX or MIN",
+                       .found = std::string(metadata),
+                       .fix = "reduce the value before it is annotated"});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int rank) const {
   if (!ShardingBuilder::FitsRank(rank)) return NoRank(rank);
   if (s.kind == HloSharding::Kind::kNamed) return FromNamed(s.named, rank);
@@ -290,7 +317,10 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
   switch (s.kind) {
     case HloSharding::Kind::kReplicated: return out;
     case HloSharding::Kind::kManual: out.manual = Complement(*main(), {}); return out;
-    case HloSharding::Kind::kUnreduced: out.unreduced = Complement(*main(), {}); return out;
+    case HloSharding::Kind::kUnreduced:
+      out.unreduced = Complement(*main(), {});
+      SHARDCALL_RETURN_IF_ERROR(SetReduction(s, &out));
+      return out;
     case HloSharding::Kind::kUnknown:
       out.unknown = true;
       for (auto& d : out.dims) d.open = true;
@@ -335,7 +365,9 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
         out.unreduced.insert(out.unreduced.end(), axes.begin(), axes.end());
       }
     }
-    if (fits) return out;
+    if (!fits) continue;
+    SHARDCALL_RETURN_IF_ERROR(SetReduction(s, &out));
+    return out;
   }
   return DeviceCountError(absl::StrCat("the tiling ", s.Print()), num_devices(),
                           runs.order.num_devices());

@@ -33,6 +33,16 @@ const FrontendAttributes* WithoutAttributes(Context& context, const FrontendAttr
   return InternFrontendAttributes(context, kept);
 }
 
+const FrontendAttributes* WithBoundary(Context& context, const FrontendAttributes* attributes,
+                                       bool enters, const ManualBoundaryText& text) {
+  if (text.shardings.empty()) return attributes;
+  attributes = WithAttribute(context, attributes, enters ? kSdyInShardings : kSdyOutShardings,
+                             text.shardings);
+  return text.manual_axes.empty()
+             ? attributes
+             : WithAttribute(context, attributes, kSdyManualAxes, text.manual_axes);
+}
+
 Instruction ShardingCall(Context& context, const Shape* shape) {
   CustomCallAttrs attrs;
   attrs.target = KnownTargetText(KnownTarget::kSharding);

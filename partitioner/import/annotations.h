@@ -5,6 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/partitioner/ir/analysis/manual_boundary.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall::inline internal::import_internal {
@@ -15,6 +16,10 @@ const FrontendAttributes* WithAttribute(Context& context, const FrontendAttribut
 // `attributes` without the keys for which `drop` is true; null if none are left.
 const FrontendAttributes* WithoutAttributes(Context& context, const FrontendAttributes* attributes,
                                             absl::FunctionRef<bool(absl::string_view key)> drop);
+
+// `attributes` with what the boundary of a manual region says, in the attributes of Shardy.
+const FrontendAttributes* WithBoundary(Context& context, const FrontendAttributes* attributes,
+                                       bool enters, const ManualBoundaryText& text);
 
 // A `Sharding` custom call for a value of `shape`, without an annotation.
 Instruction ShardingCall(Context& context, const Shape* shape);

@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/liveness.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
 
 namespace shardcall::inline internal::import_internal {
 namespace {
@@ -124,12 +125,30 @@ class Inliner {
     return id;
   }
 
+  // The attributes of a collective, with groups that every reader of the output understands.
+  static const Attributes* WithPlainGroups(Context& context, const Instruction& i) {
+    const auto& attrs = i.as<CollectiveAttrs>();
+    if (attrs.groups.form != ReplicaGroups::Form::kMesh) return i.attrs;
+    const absl::optional<ReplicaGroups> groups = WithoutMeshAxes(attrs.groups, context.arena());
+    if (!groups.has_value()) return i.attrs;  // the verifier refuses them
+    CollectiveAttrs plain = attrs;
+    plain.groups = *groups;
+    return InternAttributes(context, plain);
+  }
+
   // An identity of `value` with the annotation of `from`, a call or a callee's parameter, which
   // inlining removes. `value` itself if there is no annotation.
   InstrId WithAnnotationOf(Frame& f, const Instruction& from, InstrId value) {
     const bool annotated = from.sharding != nullptr || !Attribute(from, kSdySharding).empty();
     if (!annotated || f.reducer || !from.shape->IsArray()) return value;
     Instruction identity = ShardingCallLike(out_.module.context(), from);
+    if (identity.sharding != nullptr && !identity.sharding->named.manual.empty()) {
+      // The call of a region's body: its manual axes are those of the region.
+      if (identity.sharding->named.dims.empty()) return value;
+      HloSharding free = *identity.sharding;
+      free.named.manual.clear();
+      identity.sharding = InternHloSharding(out_.module.context(), std::move(free));
+    }
     identity.name = from.name;
     return Emit(f, identity, absl::MakeConstSpan(&value, 1));
   }
@@ -216,6 +235,16 @@ class Inliner {
     if (!f.callees.empty()) {
       out_.module.mutable_instr(made).attrs = WithComputations(out_.module.context(), i, f.callees);
       f.callees.clear();
+    }
+    if (HasTrait(KnownTargetOf(i), kManualBoundaryTarget) &&
+        HasTrait(KnownTargetOf(i), kOfShardy)) {
+      // Inlining removes the call that an exit has its manual axes from.
+      out_.module.mutable_instr(made).frontend = WithBoundary(
+          out_.module.context(), i.frontend, IsManualEntry(i), ManualBoundaryOf(old_, i));
+    }
+    if (i.attrs->kind == AttrKind::kCollective) {
+      Instruction& collective = out_.module.mutable_instr(made);
+      collective.attrs = WithPlainGroups(out_.module.context(), collective);
     }
     cloner_.Set(id, made);
     cloner_.CopyRare(id, made, [&](InstrId before) {

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/mesh.h"
 
 namespace shardcall::inline internal {
@@ -81,6 +84,43 @@ ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena) {
   return out;
 }
 
+absl::optional<ReplicaGroups> WithoutMeshAxes(const ReplicaGroups& groups, Arena& arena) {
+  if (groups.form != ReplicaGroups::Form::kMesh) return groups;
+  // `mesh['a'=2] {'a'}`: read as a sharding of one dimension by these axes.
+  const absl::string_view text = groups.mesh_text;
+  const size_t brace = text.rfind('{');
+  if (brace == absl::string_view::npos) return absl::nullopt;
+  const absl::string_view mesh = absl::StripTrailingAsciiWhitespace(text.substr(0, brace));
+  const absl::StatusOr<HloSharding> sharding =
+      ParseHloSharding(absl::StrCat("{", mesh, ", [", text.substr(brace), "]}"));
+  if (!sharding.ok() || sharding->kind != HloSharding::Kind::kNamed) return absl::nullopt;
+  Context scratch;  // of the mesh alone
+  MeshCollector collector;
+  if (!collector.AddTiling(*sharding).ok()) return absl::nullopt;
+  const absl::StatusOr<MeshSet> meshes = collector.Finish(scratch);
+  if (!meshes.ok()) return absl::nullopt;
+  const absl::StatusOr<ShardingConstraint> constraint = meshes->FromHlo(*sharding, 1);
+  if (!constraint.ok()) return absl::nullopt;
+  const AxisList& axes = constraint->dims[0].axes;
+  ReplicaGroups out;
+  IotaGroups iota;
+  if (GroupsAsIota(*constraint->mesh, axes, &iota)) {
+    out.form = ReplicaGroups::Form::kIota;
+    out.num_groups = iota.num_groups;
+    out.group_size = iota.group_size;
+    out.reshape = arena.Copy(absl::MakeConstSpan(iota.reshape));
+    out.perm = arena.Copy(absl::MakeConstSpan(iota.perm));
+    return Simplified(out, arena);
+  }
+  std::vector<Ints> lists;
+  for (const std::vector<int64_t>& group : GroupsAsLists(*constraint->mesh, axes)) {
+    lists.push_back(arena.Copy(absl::MakeConstSpan(group)));
+  }
+  out.form = ReplicaGroups::Form::kLists;
+  out.lists = arena.Copy(absl::MakeConstSpan(lists));
+  return out;
+}
+
 absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGroups& groups,
                                                                int64_t devices) {
   std::vector<std::vector<int64_t>> lists;
@@ -105,7 +145,11 @@ absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGrou
       }
       return lists;
     }
-    case ReplicaGroups::Form::kMesh: break;
+    case ReplicaGroups::Form::kMesh: {
+      Arena scratch;
+      const absl::optional<ReplicaGroups> plain = WithoutMeshAxes(groups, scratch);
+      return plain.has_value() ? ListedGroups(*plain, devices) : absl::nullopt;
+    }
   }
   return absl::nullopt;
 }

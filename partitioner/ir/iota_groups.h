@@ -26,8 +26,13 @@ bool IsIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm, int6
 // for a single dim. Requires IsIota.
 IotaForm SimplifiedIota(absl::Span<const int64_t> dims, absl::Span<const int64_t> perm);
 
-// The devices of each group; if all devices are one group, 0..devices-1. Nullopt for groups that
-// name mesh axes, or for an invalid iota.
+// `groups` as an iota, or as lists, if they name axes of a mesh: mesh['a'=4,'b'=2] {'b'} is
+// [4,2]<=[8]. Members of a group are in the order of the axes, major to minor. Other groups stay as
+// they are. Nullopt if the text of the mesh does not parse.
+absl::optional<ReplicaGroups> WithoutMeshAxes(const ReplicaGroups& groups, Arena& arena);
+
+// The devices of each group; if all devices are one group, 0..devices-1. Nullopt for an invalid
+// mesh or iota.
 absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGroups& groups,
                                                                int64_t devices);
 

@@ -32,7 +32,7 @@ import jaxlib_parser  # noqa: E402
 
 OWN_HEADER = 61001  # of HloModuleProto
 OPCODE, COMPARISON_TYPE, COMPARISON_ORDER = 2, 72, 102  # of HloInstructionProto
-IS_STABLE, OWN_WRITTEN = 60, 61001  # of topk, which older versions do not write
+IS_STABLE = 60  # which older versions do not write on topk
 EMPTY_CONFIGS = (98, 101)  # sparsity_config, block_scaling_config
 
 
@@ -81,8 +81,7 @@ def without_other_versions(theirs, own):
                 if their.get(field) == [b''] and field not in i:
                     del their[field]
             if i.get(OPCODE) == [b'topk'] and IS_STABLE not in their:
-                for field in (IS_STABLE, OWN_WRITTEN):
-                    i.pop(field, None)
+                i.pop(IS_STABLE, None)
             if i.get(OPCODE) != [b'compare'] or COMPARISON_TYPE not in i or COMPARISON_ORDER not in i:
                 continue
             if (i[COMPARISON_TYPE] == [b'FLOAT']) == (i[COMPARISON_ORDER] == [b'PARTIAL']):

@@ -32,7 +32,7 @@ REFUSED = [
     r'|replica-id)',
     r'a value \S*[<?]', 'replicas', 'a schedule', 'control edges', 'a backend_config', 'a composite',
     'a tuple as a parameter', 'an algorithm', 'result_accuracy',
-    'several arrays', 'groups that name mesh axes', 'groups of several sizes', 'an alias that must',
+    'several arrays', 'groups of several sizes', 'an alias that must',
     'that StableHLO lacks', 'with annotations', 'a copy with a sharding', 'the smallest',
     'a window', 'of tuples', 'of parts', 'debug attributes', 'tiles or a memory space', 'a donor',
     'nested too deeply', 'with a layout, or with a root',

@@ -279,6 +279,24 @@ TEST(ConvertTest, WordsKeepTheirMeaning) {
             "{maximal_mesh[device_id=5]}");
 }
 
+// As XLA of jaxlib 0.12 writes it.
+TEST(ConvertTest, TheReductionOfUnreducedAxesMayStandInTheMetadata) {
+  Context c;
+  const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});
+  const auto op = [&](absl::string_view sharding, absl::string_view name) {
+    return set.FromHlo(
+        *ParseHloSharding(absl::StrCat("{", sharding, " metadata={op_type=\"sdy::reduction_op\" ",
+                                       "op_name=\"", name, "\"}}")),
+        2);
+  };
+  for (const char* sharding : {"unreduced", "devices=[1,2,4]<=[8] last_tile_dims={unreduced}"}) {
+    EXPECT_EQ(op(sharding, "SUM")->unreduced_op, PartialOp::kSum) << sharding;
+    EXPECT_EQ(op(sharding, "MAX")->unreduced_op, PartialOp::kMax) << sharding;
+    EXPECT_EQ(op(sharding, "MIN")->unreduced_op, PartialOp::kMin) << sharding;
+    EXPECT_EQ(DiagnosticCode(op(sharding, "XOR").status()), "E165") << sharding;
+  }
+}
+
 TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
   Context c;
   const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});

@@ -141,6 +141,7 @@ TEST(HloShardingTest, OtherTextsPrintInXlasCanonicalForm) {
        R"({mesh['a'=8], [{'a'}, {}], metadata={{op_name="foo"}}})"},
       {R"({mesh['a'=8], [{'a'}, {}], metadata={{op_name="foo"},{op_name="g"}}})",
        R"({mesh['a'=8], [{'a'}, {}], metadata={{op_name="foo"}, {op_name="g"}}})"},
+      {R"({single_device[device_id=5]})", R"({maximal_mesh[device_id=5]})"},
       {R"({maximal_mesh[device_id=5], metadata={op_name="x"}})",
        R"({maximal_mesh[device_id=5], metadata={{op_name="x"}}})"},
       {R"({mesh[], []})", R"({mesh[], replicated})"},

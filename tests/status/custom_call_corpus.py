@@ -26,7 +26,7 @@ CALL = re.compile(r'^\s*(?:ROOT )?%?([\w.-]+) = .*custom-call\(.*custom_call_tar
 ANNOTATIONS = re.compile(r'^(Sharding|SPMD(FullToShard|ShardToFull)Shape|xla\.sdy\..*|'
                          r'annotate_device_placement|InspectSharding)$')
 # The call says its rule, or that it runs on one device.
-RULED = re.compile(r'xla\.sdy\.sharding_rule=|num_batch_dims=|sharding=\{\{?maximal')
+RULED = re.compile(r'xla\.sdy\.sharding_rule=|num_batch_dims=|sharding=\{\{?(?:maximal|single_device)')
 MISSING = re.compile(r'E101 target "([^"]+)" \(%([\w.-]+)\)')
 
 FOUR_UNKNOWN = """HloModule four, num_partitions=4

@@ -98,8 +98,9 @@ def run(args, stdin=b'', timeout=10.0, env=None, prefix=(), text=True):
 
 
 def hlo_files(corpus_only=False):
-    """Paths of all *.hlo files by name: tests/data/hlo, and SHARDCALL_CORPUS."""
-    dirs = [] if corpus_only else [os.path.join(DATA, 'hlo')]
+    """Paths of all *.hlo files by name: tests/data/hlo, the same programs as JAX 0.12 dumps them,
+    and SHARDCALL_CORPUS."""
+    dirs = [] if corpus_only else [os.path.join(DATA, name) for name in ('hlo', 'hlo_jax_0_12')]
     if os.environ.get('SHARDCALL_CORPUS'):
         dirs.append(os.environ['SHARDCALL_CORPUS'])
     files = {os.path.basename(f): f for d in dirs for f in glob.glob(os.path.join(d, '*.hlo'))}
@@ -132,7 +133,16 @@ def plugin_flags(path):
     return RULE_FLAGS if KERNEL_LOST.search(os.path.basename(path)) else []
 
 
+def twin(name):
+    """The file of JAX 0.10.2 that holds the program of a file of JAX 0.12; else the name itself."""
+    return name.replace('.jax12.hlo', '.v3.hlo').replace('.gspmd12.hlo', '.gspmd.hlo')
+
+
 def numerics(path, kind):
-    """The npz file beside an HLO file: kind is inputs or outputs; None if absent."""
-    found = re.sub(r'(\.(sdy|gspmd|v3))?\.hlo$', f'.{kind}.npz', path)
-    return found if os.path.exists(found) else None
+    """The npz file beside an HLO file, or beside its twin: kind is inputs or outputs; None if
+    absent."""
+    name = re.sub(r'(\.(sdy|gspmd|v3))?\.hlo$', f'.{kind}.npz', twin(os.path.basename(path)))
+    for folder in (os.path.dirname(path), os.path.join(DATA, 'hlo')):
+        if os.path.exists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    return None

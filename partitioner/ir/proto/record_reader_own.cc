@@ -67,8 +67,7 @@ bool RecordReader::Read(RecordType<PadAttrs>, Opcode, const Attributes** out) {
 bool RecordReader::Read(RecordType<TopKAttrs>, Opcode, const Attributes** out) {
   TopKAttrs a;
   if (!ReadFields(&a)) return false;
-  const bool unsaid = (p_.shardcall_written() & 4) != 0;
-  if ((p_.is_stable() && !unsaid) || (p_.shardcall_written() & 1)) a.is_stable = p_.is_stable();
+  if (!p_.is_stable() && (p_.shardcall_written() & 1)) a.is_stable = 0;
   *out = InternAttributes(context_, a);
   return true;
 }

@@ -237,10 +237,9 @@ bool Writer::Write(const CompareAttrs& a, const Instruction&, hlo_pb::HloInstruc
 }
 
 bool Writer::Write(const TopKAttrs& a, const Instruction&, hlo_pb::HloInstructionProto* p) {
-  // Top-k is stable if text does not say so; a message that does not say so is not, since jaxlib
-  // 0.12.
+  // Since jaxlib 0.12, a message must say that top-k is stable; before that, it always was.
   p->set_is_stable(a.is_stable != 0);
-  if (a.is_stable <= 0) p->set_shardcall_written(a.is_stable == 0 ? 1 : 4);
+  if (a.is_stable == 0) p->set_shardcall_written(1);
   return WriteFields(a, p);
 }
 

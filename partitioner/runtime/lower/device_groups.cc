@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_names.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall::inline internal {
@@ -46,7 +47,13 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
         return context.Error("E311", "the iota form of the groups does not add up");
       }
       break;
-    case ReplicaGroups::Form::kMesh: return context.Unimplemented("groups that name mesh axes");
+    case ReplicaGroups::Form::kMesh: {
+      const auto lists = ListedGroups(groups, 0);
+      if (!lists.has_value()) return context.Error("E311", "the mesh of the groups does not parse");
+      out->form_ = ReplicaGroups::Form::kLists;
+      out->lists_ = *lists;
+      break;
+    }
   }
   return absl::OkStatus();
 }

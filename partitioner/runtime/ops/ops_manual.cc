@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/analysis/manual_boundary.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
@@ -160,18 +161,17 @@ int64_t NumDevices(const Module& m) {
   return m.header.has_num_partitions ? m.header.num_partitions : 0;
 }
 
-// One attribute has the shardings of all values, another one the manual axes.
+// As attributes: one has the shardings of all values, another one the manual axes.
 absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data) {
-  const FrontendAttributes* frontend = context.instr.frontend;
   const absl::string_view key = enters ? kSdyInShardings : kSdyOutShardings;
-  if (frontend == nullptr || frontend->Find(key).data() == nullptr ||
-      frontend->Find(kSdyManualAxes).data() == nullptr) {
+  const ManualBoundaryText text = ManualBoundaryOf(context.module, context.instr);
+  if (text.shardings.empty() || text.manual_axes.empty()) {
     return context.Error("E311", absl::StrCat("the attribute ", key, " or manual_axes is missing"));
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<NamedSharding> shardings,
-                             ParseSdyShardings(frontend->Find(key)));
+                             ParseSdyShardings(text.shardings));
   SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                             ParseSdyManualAxes(frontend->Find(kSdyManualAxes)));
+                             ParseSdyManualAxes(text.manual_axes));
   MeshCollector collector;
   if (const FrontendAttributes* header = context.module.header.frontend; header != nullptr) {
     if (const absl::string_view text = header->Find(kSdyMeshes); text.data() != nullptr) {

@@ -97,6 +97,12 @@ TEST(ParserForms, TupleElementsMayBeNamedByIndex) {
                         "  ROOT %n = f32[2] negate(%t#1#1)",
                         "n"),
             "%n = f32[2]{0} negate(%get-tuple-element.1)");
+  // Operands that name the same element are one instruction.
+  const auto m =
+      Parse(InEntry("  %t = (f32[2], f32[2]) parameter(0)\n  %a = f32[2] add(%t#0, %t#0)\n"
+                    "  ROOT %n = f32[2] add(%a, %t#1), metadata={op_name=\"n\"}"));
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(m->num_instructions(), 5);
 }
 
 TEST(ParserForms, ComputationsMayStandInline) {
@@ -181,6 +187,17 @@ TEST(ParserForms, TheOrderOfAComparisonSaysItsType) {
     EXPECT_EQ(line(type, "direction=LT, order=TOTAL"), "direction=LT") << type;
     EXPECT_EQ(line(type, "direction=LT, order=PARTIAL"), "direction=LT") << type;
   }
+}
+
+// The default, which XLA before jaxlib 0.12 neither writes nor reads.
+TEST(ParserForms, ThatTopKIsStableIsNotPrinted) {
+  const auto line = [](const std::string& stable) {
+    return PrintedLine("  %p = f32[8] parameter(0)\n  ROOT %t = (f32[2], s32[2]) topk(%p), k=2, " +
+                           std::string("largest=true") + stable,
+                       "t");
+  };
+  EXPECT_EQ(line(", is_stable=true"), line(""));
+  EXPECT_NE(line(", is_stable=false").find("largest=true, is_stable=false"), std::string::npos);
 }
 
 TEST(ParserForms, StringsAreUnescapedAndEscapedAgain) {

@@ -259,6 +259,22 @@ TEST(ProtoRoundTrip, AComparisonIsReadByItsTypeOrItsOrderAndWrittenWithBoth) {
   }
 }
 
+// Since jaxlib 0.12, top-k is stable only if the message says so; older versions do not say it.
+TEST(ProtoRoundTrip, TopKIsWrittenAsStableUnlessItIsNot) {
+  const auto text = [](const char* stable) {
+    return InEntry(absl::StrCat("%a = f32[8]{0} parameter(0)\nROOT %t = (f32[2]{0}, s32[2]{0}) ",
+                                "topk(%a), k=2, largest=true", stable));
+  };
+  hlo_pb::HloModuleProto p = MessageOf(text(""));
+  auto* top = p.mutable_computations(0)->mutable_instructions(1);
+  EXPECT_TRUE(top->is_stable());
+  const std::string printed = PrintModule(*Parse(text("")));
+  EXPECT_EQ(TextOfBytes(p.SerializeAsString()), printed);
+  top->set_is_stable(false);
+  EXPECT_EQ(TextOfBytes(p.SerializeAsString()), printed);
+  EXPECT_FALSE(MessageOf(text(", is_stable=false")).computations(0).instructions(1).is_stable());
+}
+
 TEST(ProtoRoundTrip, EnclosingMessagesAreToldByTheirContentAndKept) {
   hlo_pb::HloSnapshot snapshot;
   ASSERT_TRUE(snapshot.mutable_hlo()->mutable_hlo_module()->ParseFromString(BytesOf(kSmall)));

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
@@ -69,10 +70,28 @@ std::string Contents(const std::string& text) {
   return absl::StrJoin(lines, "\n");
 }
 
+// Groups by the axes of a mesh as lists, as they are written.
+void ListGroups(Module* module) {
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    Instruction& i = module->mutable_instr(InstrId(k));
+    if (i.attrs == nullptr || i.attrs->kind != AttrKind::kCollective) continue;
+    CollectiveAttrs attrs = i.as<CollectiveAttrs>();
+    if (attrs.groups.form != ReplicaGroups::Form::kMesh) continue;
+    const auto lists = ListedGroups(attrs.groups, 0);
+    ASSERT_TRUE(lists.has_value());
+    std::vector<Ints> spans(lists->begin(), lists->end());
+    attrs.groups = ReplicaGroups();
+    attrs.groups.form = ReplicaGroups::Form::kLists;
+    attrs.groups.lists = spans;
+    i.attrs = InternAttributes(module->context(), attrs);
+  }
+}
+
 // `text` is in the form of a program that was read from StableHLO.
 void ExpectKept(const std::string& text) {
-  const absl::StatusOr<Module> module = Parsed(text);
+  absl::StatusOr<Module> module = Parsed(text);
   ASSERT_TRUE(module.ok()) << module.status();
+  ListGroups(&*module);
   const std::string again = Again(*module);
   EXPECT_EQ(Contents(again), Contents(PrintModule(*module)));
   const absl::StatusOr<Module> second = Parsed(again);

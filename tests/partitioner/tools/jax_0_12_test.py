@@ -48,13 +48,13 @@ class Sorts(unittest.TestCase):
         np.testing.assert_array_equal(np.signbit(expected[0][:-3]), np.signbit(found[0][:-3]))
 
     def test_text(self):
-        self.check('sort_nan_d8.sdy.hlo')
+        self.check('sort_nan_d8.txt')
 
     def test_protobuf(self):
-        self.check('sort_nan_d8.sdy.pb')
+        self.check('sort_nan_d8.hlo.pb')
 
     def test_verify_finds_the_partitioned_program_equal(self):
-        for program in ('sort_nan_d8.sdy.hlo', 'sort_nan_d8.sdy.pb'):
+        for program in ('sort_nan_d8.txt', 'sort_nan_d8.hlo.pb'):
             result = command.run(['verify', os.path.join(DATA, program),
                                   '--inputs=' + self.INPUTS])
             self.assertEqual((0, ''), (result.code, result.fault), (program, result.err))
@@ -62,7 +62,7 @@ class Sorts(unittest.TestCase):
     def test_what_is_written_as_protobuf_is_read_in_the_same_way(self):
         with tempfile.TemporaryDirectory() as directory:
             again = os.path.join(directory, 'again.pb')
-            result = command.run(['partition', os.path.join(DATA, 'sort_nan_d8.sdy.pb'), '-o',
+            result = command.run(['partition', os.path.join(DATA, 'sort_nan_d8.hlo.pb'), '-o',
                                   again])
             self.assertEqual((0, ''), (result.code, result.fault), result.err)
             result = command.run(['print', again])

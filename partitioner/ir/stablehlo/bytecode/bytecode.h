@@ -50,6 +50,9 @@ struct Attribute {
                    // numbers: the index vector's dimension
     kScatter,      // lists: window, inserted, input and indices batching dimensions, map; numbers
     kOutputAlias,  // lists: output, operand; numbers: operand
+    kMeshGroups,   // items: the mesh, then its axes, each a kMeshAxis
+    kMeshAxis,     // text: its name; items: the part that is meant, a kAxisPart, if not the whole
+    kAxisPart,     // numbers: the size before the part, and its own
     kAssembly,     // text: as MLIR prints it
     kSdy,          // while reading: code, data
   };

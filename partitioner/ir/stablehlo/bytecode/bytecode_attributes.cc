@@ -244,6 +244,23 @@ void BytecodeReader::ReadStablehloAttribute(BytecodeCursor& c, Attribute* a) {
       number();
       list();
       return;
+    case kReplicaGroupMeshAxes: {
+      a->kind = Kind::kMeshGroups;
+      a->items.push_back(AttributeIndex(c));
+      const size_t axes = c.Count();
+      for (size_t k = 0; k < axes && c.ok(); ++k) a->items.push_back(AttributeIndex(c));
+      return;
+    }
+    case kAxisRef:
+      a->kind = Kind::kMeshAxis;
+      a->text = String(c);
+      if (c.Byte() != 0) a->items.push_back(AttributeIndex(c));
+      return;
+    case kSubAxisInfo:
+      a->kind = Kind::kAxisPart;
+      number();
+      number();
+      return;
     default: c = BytecodeCursor({});  // of no use here: kUnknown
   }
 }

@@ -98,6 +98,10 @@ enum StablehloAttribute {
   kTranspose,
   kTypeExtensions,
   kOutputOperandAlias,
+  // Since StableHLO of jaxlib 0.12: replica groups by the axes of a mesh.
+  kReplicaGroupMeshAxes = 18,
+  kSubAxisInfo,
+  kAxisRef,
 };
 inline constexpr uint64_t kTokenType = 0;
 

@@ -24,6 +24,17 @@ absl::Status AnnotationReader::ReadMesh(const Operation& op) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Mesh> AnnotationReader::MeshNamed(absl::string_view name) const {
+  for (const auto& [mesh_name, mesh] : meshes_) {
+    if (mesh_name != name) continue;
+    absl::StatusOr<std::vector<Mesh>> meshes =
+        ParseSdyMeshes(absl::StrCat("{", mesh_name, " = ", mesh, "}"));
+    if (!meshes.ok()) return StablehloNotConverted(absl::StrCat("the mesh ", mesh));
+    return std::move((*meshes)[0]);
+  }
+  return StablehloNotConverted(absl::StrCat("a mesh @", name, " that is not there"));
+}
+
 absl::Status AnnotationReader::ReadHeader() {
   Entries entries;
   if (const Attribute* a = code_.Find(code_.root(), kMhloFrontendAttributes); a != nullptr) {
@@ -109,26 +120,21 @@ absl::Status AnnotationReader::PlaceOpWithoutArrays(absl::string_view text, Inst
   const absl::StatusOr<std::vector<NamedSharding>> named = ParseSdyShardings(text);
   if (!named.ok()) return StablehloNotConverted(absl::StrCat("the sharding ", text));
   if (named->size() != 1) return absl::OkStatus();
-  for (const auto& [name, mesh] : meshes_) {
-    if (name != (*named)[0].mesh_name) continue;
-    const absl::StatusOr<std::vector<Mesh>> meshes =
-        ParseSdyMeshes(absl::StrCat("{", name, " = ", mesh, "}"));
-    if (!meshes.ok()) return StablehloNotConverted(absl::StrCat("the mesh ", mesh));
-    const int64_t device = (*meshes)[0].maximal_device;
-    if (device < 0) return absl::OkStatus();
-    HloSharding placed;
-    placed.kind = HloSharding::Kind::kMaximal;
-    placed.device = device;
-    const Shape& shape = *module_.instr(id).shape;
-    if (shape.IsTuple()) {
-      HloSharding each;
-      each.kind = HloSharding::Kind::kTuple;
-      each.tuple.assign(std::max(1, shape.num_leaves()), placed);
-      placed = std::move(each);
-    }
-    module_.mutable_instr(id).sharding = InternHloSharding(module_.context(), std::move(placed));
-    return absl::OkStatus();
+  const auto is_named = [&](const auto& mesh) { return mesh.first == (*named)[0].mesh_name; };
+  if (std::none_of(meshes_.begin(), meshes_.end(), is_named)) return absl::OkStatus();
+  SHARDCALL_ASSIGN_OR_RETURN(const Mesh mesh, MeshNamed((*named)[0].mesh_name));
+  if (mesh.maximal_device < 0) return absl::OkStatus();
+  HloSharding placed;
+  placed.kind = HloSharding::Kind::kMaximal;
+  placed.device = mesh.maximal_device;
+  const Shape& shape = *module_.instr(id).shape;
+  if (shape.IsTuple()) {
+    HloSharding each;
+    each.kind = HloSharding::Kind::kTuple;
+    each.tuple.assign(std::max(1, shape.num_leaves()), placed);
+    placed = std::move(each);
   }
+  module_.mutable_instr(id).sharding = InternHloSharding(module_.context(), std::move(placed));
   return absl::OkStatus();
 }
 

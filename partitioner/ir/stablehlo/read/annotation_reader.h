@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall::inline internal::stablehlo {
 
@@ -29,6 +30,8 @@ class AnnotationReader {
   // Annotations of the module: an operation sdy.mesh, then the frontend attributes of the header.
   absl::Status ReadMesh(const Operation& op);
   absl::Status ReadHeader();
+  // The mesh of an operation sdy.mesh. E035 if there is none of that name.
+  absl::StatusOr<Mesh> MeshNamed(absl::string_view name) const;
   // Annotations of the dictionary of an operation or an argument: sharding, frontend attributes.
   absl::Status Annotate(const Attribute& dictionary, InstrId id);
 

@@ -113,7 +113,11 @@ absl::Status ModuleReader::ReadHeader() {
   }
   for (const Block& block : root.regions[0].blocks) {
     for (const Operation& op : block.operations) {
-      if (op.name == "sdy.mesh") SHARDCALL_RETURN_IF_ERROR(annotations_.ReadMesh(op));
+      if (op.name != "sdy.mesh") continue;
+      SHARDCALL_RETURN_IF_ERROR(annotations_.ReadMesh(op));
+      // JAX 0.12 writes each mesh in StableHLO's form, too.
+      SHARDCALL_RETURN_IF_ERROR(CheckKnown(&code_.attribute(static_cast<uint32_t>(op.attributes)),
+                                           "a mesh", {"sym_name", "mesh", "stablehlo.mesh"}));
     }
   }
   return annotations_.ReadHeader();

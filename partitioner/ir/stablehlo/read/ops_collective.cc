@@ -5,8 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
+#include "shardcall/partitioner/ir/text/parse/slot_parser.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/named_sharding.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
@@ -18,6 +21,7 @@ struct Collective {
   CollectiveAttrs attrs;
   std::vector<std::vector<int64_t>> groups;
   std::vector<Ints> lists;
+  std::string mesh_text;
 };
 
 absl::Status ReadChannel(ComputationReader& c, const Operation& op, int64_t* channel_id) {
@@ -28,10 +32,50 @@ absl::Status ReadChannel(ComputationReader& c, const Operation& op, int64_t* cha
   return absl::OkStatus();
 }
 
+// Groups of the devices that differ along axes of a mesh: `mesh['a'=2,'b'=4] {'a'}` in HLO.
+absl::Status ReadMeshGroups(ComputationReader& c, const Operation& op, const Attribute& groups,
+                            Collective* out) {
+  const auto other = [&] {
+    return ModuleReader::Cannot(absl::StrCat(op.name, " with groups of an unknown form"));
+  };
+  const Attribute& name = c.code().attribute(groups.items[0]);
+  if (name.kind != Kind::kSymbol) return other();
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const Mesh mesh,
+      c.reader().annotations().MeshNamed(SymbolName(c.code().attribute(name.items[0]).text)));
+  HloSharding axes;
+  axes.kind = HloSharding::Kind::kNamed;
+  NamedSharding& named = axes.named;
+  named.dims.emplace_back();
+  for (size_t k = 1; k < groups.items.size(); ++k) {
+    const Attribute& axis = c.code().attribute(groups.items[k]);
+    if (axis.kind != Kind::kMeshAxis) return other();
+    NamedAxisRef& ref = named.dims[0].axes.emplace_back();
+    ref.name = std::string(axis.text);
+    if (axis.items.empty()) continue;
+    const Attribute& part = c.code().attribute(axis.items[0]);
+    if (part.kind != Kind::kAxisPart) return other();
+    ref.pre_size = part.numbers[0];
+    ref.size = part.numbers[1];
+  }
+  if (!mesh.order.is_identity() || named.dims[0].axes.empty() ||
+      !CheckAndNormalize(mesh, &named).ok()) {
+    return other();
+  }
+  named.mesh = std::make_shared<const Mesh>(mesh);
+  out->mesh_text = hlo_text::MeshGroupsText(axes);
+  out->attrs.groups.form = ReplicaGroups::Form::kMesh;
+  out->attrs.groups.mesh_text = out->mesh_text;
+  return absl::OkStatus();
+}
+
 absl::Status ReadShared(ComputationReader& c, const Operation& op, Collective* out) {
   SHARDCALL_RETURN_IF_ERROR(ReadChannel(c, op, &out->attrs.channel_id));
   out->attrs.use_global_device_ids = c.Find(op, "use_global_device_ids") != nullptr;
   const Attribute* groups = c.Find(op, "replica_groups");
+  if (groups != nullptr && groups->kind == Kind::kMeshGroups) {
+    return ReadMeshGroups(c, op, *groups, out);
+  }
   if (groups == nullptr || groups->kind != Kind::kDense ||
       c.code().type(groups->type).dims.size() != 2) {
     return ModuleReader::Cannot(absl::StrCat(op.name, " with groups of an unknown form"));

@@ -255,6 +255,7 @@ absl::Status ReadTopK(ComputationReader& c, const Operation& op) {
   TopKAttrs attrs;
   attrs.k = c.Integer(op, "k", 0);
   attrs.largest = true;
+  if (c.Integer(op, "is_stable", 1) == 0) attrs.is_stable = 0;
   return c.EmitWhole(op, Opcode::kTopk, InternAttributes(c.context(), attrs));
 }
 

@@ -106,7 +106,7 @@ absl::Status WriteCollective(ModuleWriter& w, InstrId id, absl::string_view dime
   const Module& m = w.module();
   const auto& a = m.instr(id).as<CollectiveAttrs>();
   const auto rows = ListedGroups(a.groups, m.header.num_partitions);
-  if (!rows.has_value()) return w.Cannot(id, "groups that name mesh axes");
+  if (!rows.has_value()) return w.Cannot(id, "groups of an unknown form");
   std::vector<int64_t> ids;
   const size_t size = rows->empty() ? 0 : rows->front().size();
   for (const auto& row : *rows) {

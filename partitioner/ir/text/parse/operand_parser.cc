@@ -127,7 +127,8 @@ bool OperandParser::ParseOperand(CompId comp, Scratch* s, InstrId* out) {
   return *lex_.at() != '#' || ParseTupleIndices(comp, at, out);
 }
 
-// `#1#0`: elements of a tuple
+// `#1#0`: elements of a tuple. Operands that name the same one are one instruction, as XLA reads
+// what it prints with --xla_dump_compact_gte, the default since jaxlib 0.12.
 bool OperandParser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) {
   while (*lex_.at() == '#') {
     lex_.set_at(lex_.at() + 1);
@@ -140,8 +141,12 @@ bool OperandParser::ParseTupleIndices(CompId comp, const char* at, InstrId* id) 
                        absl::StrCat(a.index));
     }
     const InstrId of = *id;
-    *id = module_.Add(comp, Opcode::kGetTupleElement, tuple->tuple()[a.index], {&of, 1},
-                      InternAttributes(context_, a));
+    InstrId& element = elements_[{of.value, a.index}];
+    if (!element.valid()) {
+      element = module_.Add(comp, Opcode::kGetTupleElement, tuple->tuple()[a.index], {&of, 1},
+                            InternAttributes(context_, a));
+    }
+    *id = element;
   }
   return true;
 }

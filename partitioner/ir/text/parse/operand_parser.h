@@ -6,8 +6,10 @@
 #define SHARDCALL_PARTITIONER_IR_TEXT_PARSE_OPERAND_PARSER_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/partitioner/ir/text/parse/definitions.h"
@@ -64,6 +66,8 @@ class OperandParser {
   LiteralParser& literals_;
   std::vector<NestedOp> nested_ops_;
   std::unique_ptr<Scratch> nested_scratch_;
+  // Elements of tuples that operands named: by tuple and index.
+  absl::flat_hash_map<std::pair<uint32_t, int64_t>, InstrId> elements_;
   bool single_ = false;
 };
 

@@ -139,6 +139,15 @@ bool RecordBuilder::Build(RecordType<ReduceAttrs>, Scratch* s, Opcode, const Att
   return true;
 }
 
+bool RecordBuilder::Build(RecordType<TopKAttrs>, Scratch* s, Opcode, const Attributes** out) {
+  TopKAttrs a;
+  if (!ReadSlots(*s, &a)) return false;
+  // It is the default, which only newer versions of XLA write, and older ones do not read.
+  if (a.is_stable > 0) a.is_stable = -1;
+  *out = InternAttributes(context_, a);
+  return true;
+}
+
 bool RecordBuilder::Build(RecordType<GatherAttrs>, Scratch* s, Opcode, const Attributes** out) {
   GatherAttrs a;
   if (!ReadSlots(*s, &a)) return false;

@@ -34,6 +34,7 @@ class RecordBuilder {
   bool Build(RecordType<CompareAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
   bool Build(RecordType<DimensionsAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
   bool Build(RecordType<ReduceAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
+  bool Build(RecordType<TopKAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
   bool Build(RecordType<GatherAttrs>, Scratch* s, Opcode opcode, const Attributes** out);
   // record_builder_own.cc
   bool Build(RecordType<ParameterAttrs>, Scratch* s, Opcode opcode, const Attributes** out);

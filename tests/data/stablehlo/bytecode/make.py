@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes each .mlir of this folder as MLIR bytecode of version 4, by jaxlib: 0.10.2 wrote these,
-but 0.12.0.1 wrote mesh_groups, whose replica groups name axes of a mesh.
+but 0.12.0.1 wrote mesh_groups, whose replica groups name axes of a mesh, and top_k, which says
+whether it is stable.
 
     make.py [NAME...]
 """

@@ -4,6 +4,7 @@
 status 77 without JAX."""
 import os
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -52,6 +53,19 @@ class TellingTest(unittest.TestCase):
             warnings.simplefilter('always')
             function(*args)
         return [w for w in told if issubclass(w.category, shardcall.Warning)]
+
+    def test_xla_is_silent_about_the_form_of_the_shardings(self):
+        with tempfile.TemporaryFile() as said:
+            stderr = os.dup(2)
+            os.dup2(said.fileno(), 2)  # where XLA logs
+            try:
+                np.testing.assert_array_equal(sj.jit(lambda x: x * 2 + 1)(self.x),
+                                              np.asarray(self.x) * 2 + 1)
+            finally:
+                os.dup2(stderr, 2)
+                os.close(stderr)
+            said.seek(0)
+            self.assertNotIn(b'sdy shardings', said.read())
 
     def test_a_partitioner_within_a_jit_is_told(self):
         def f(x, strict):

@@ -133,6 +133,7 @@ for _field in ('num_partitions', 'num_replicas', 'use_spmd_partitioning',
                'allow_spmd_sharding_propagation_to_output'):
     _the(f'jax._src.lib:_jax.ExecutableBuildOptions.{_field}', use='how a program is partitioned')
 _the('jax._src.lib:_jax.CompileOptions.executable_build_options', use='as above')
+_the('jax._src.lib:_jax.CompileOptions.env_option_overrides', use="what turns XLA's warnings off")
 
 
 def compile_step():

@@ -241,6 +241,10 @@ def _replaced(compile_options, shardy):
     build.use_shardy_partitioner = shardy
     build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
+    # Our module has Shardy's attributes, which all versions read. JAX 0.12 compiles with named
+    # shardings in HLO, and XLA then warns of these attributes before it turns that off itself.
+    compile_options.env_option_overrides = [
+        *compile_options.env_option_overrides, ('xla_enable_hlo_sharding_v3', False)]
     return compile_options
 
 
