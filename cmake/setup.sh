@@ -7,6 +7,7 @@ set -euo pipefail
 
 SHARDCALL_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SHARDCALL_BUILD=${SHARDCALL_BUILD:-$SHARDCALL_ROOT/build}
+SHARDCALL_CMAKE_OPTIONS=()
 # zipcmp, zipmerge and ziptool: Debian's CMake files of libzip name their programs.
 SHARDCALL_PACKAGES="g++ cmake ninja-build libabsl-dev libgtest-dev libgmock-dev
   libopenblas-dev nlohmann-json3-dev protobuf-compiler libprotobuf-dev libzip-dev zipcmp zipmerge ziptool
@@ -39,6 +40,6 @@ build_shardcall() {
   install_packages
   local log=$SHARDCALL_ROOT/.build.log
   cmake -G Ninja -S "$SHARDCALL_ROOT" -B "$SHARDCALL_BUILD" -DCMAKE_BUILD_TYPE=Release \
-    >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+    "${SHARDCALL_CMAKE_OPTIONS[@]}" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   ninja -C "$SHARDCALL_BUILD" "$@"
 }

@@ -45,8 +45,13 @@ fetch_plugin() {
     echo "tests/run.sh: tests with XLA's plugin for $2 are skipped" >&2
   fi
 }
+# The second leg, beside JAX 0.10.2: the live tests with the newest JAX.
+newest_python=$(bash "$SHARDCALL_ROOT/tests/support/newest_jax.sh" "$SHARDCALL_BUILD/newest_jax") ||
+  newest_python=
 fetch_plugin SHARDCALL_PJRT_PLUGIN cuda pjrt
+fetch_plugin SHARDCALL_PJRT_NEWEST_PLUGIN newest_cuda pjrt
 fetch_plugin SHARDCALL_PJRT_CPU_PLUGIN cpu pjrt_cpu
+SHARDCALL_CMAKE_OPTIONS=("-DSHARDCALL_NEWEST_PYTHON=$newest_python")
 build_shardcall
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"

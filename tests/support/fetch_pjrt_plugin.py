@@ -3,6 +3,7 @@
 """Fetches one of XLA's backends as a PJRT plugin out of its wheel.
 
     fetch_pjrt_plugin.py cuda --out=build/pjrt         jax-cuda13-pjrt, 124 MB
+    fetch_pjrt_plugin.py newest_cuda --out=build/pjrt  the same of the newest JAX that was tested
     fetch_pjrt_plugin.py cpu --out=build/pjrt_cpu      xla-cpu-pjrt, 63 MB
 
 prints the path of the library. That for GPUs needs none for registrations and for compiling;
@@ -19,6 +20,7 @@ import fetch_wheel  # noqa: E402
 # By platform: wheel, version, folder in it, library.
 PLUGINS = {
     'cuda': ('jax-cuda13-pjrt', '0.10.2', 'jax_plugins/xla_cuda13', 'xla_cuda_plugin.so'),
+    'newest_cuda': ('jax-cuda13-pjrt', '0.12.0.1', 'jax_plugins/xla_cuda13', 'xla_cuda_plugin.so'),
     'cpu': ('xla-cpu-pjrt', '0.0.1', 'xla_plugins/xla_cpu_pjrt', 'xla_cpu_pjrt.so'),
 }
 

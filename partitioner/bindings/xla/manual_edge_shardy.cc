@@ -45,7 +45,8 @@ class ShardyEdge : public ManualEdge {
       Say(kSdySharding, SdyShardingText(named), wholes[k], b);
       if (named.unreduced.empty()) continue;
       // Shardy refuses a computation that reduces an operand, unless a constraint stands before it.
-      entering[k] = Call(KnownTarget::kSharding, {wholes[k]}, b->module().instr(wholes[k]).shape, b);
+      entering[k] =
+          Call(KnownTarget::kSharding, {wholes[k]}, b->module().instr(wholes[k]).shape, b);
       Say(kSdySharding, SdyShardingPerValueText({named}), entering[k], b);
     }
     return Cross(KnownTarget::kGlobalToLocal, kSdyInShardings, entering, local_.parameters, shards,

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shardcall compile` with XLA:GPU's plugin, for eight GPUs that are not there.
 
-Exit status 77 where SHARDCALL_PJRT_PLUGIN does not name xla_cuda_plugin.so, or CUDA's
-ptxas is missing.
+    compile_for_gpus.py [--plugin=VARIABLE]
+
+Exit status 77 where the variable, SHARDCALL_PJRT_PLUGIN if none is named, does not name
+xla_cuda_plugin.so, or CUDA's ptxas is missing.
 """
+import argparse
 import json
 import os
 import shutil
@@ -21,10 +24,13 @@ CONFIG = os.path.join(FOLDER, 'h100.txtpb')
 
 
 def main():
-    plugin = os.environ.get('SHARDCALL_PJRT_PLUGIN', '')
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--plugin', default='SHARDCALL_PJRT_PLUGIN')
+    variable = parser.parse_args().plugin
+    plugin = os.environ.get(variable, '')
     ptxas = shutil.which('ptxas') or shutil.which('ptxas', path='/usr/local/cuda/bin')
     if not os.path.exists(plugin) or ptxas is None:
-        print('SKIPPED: no XLA:GPU plugin in SHARDCALL_PJRT_PLUGIN, or no ptxas')
+        print(f'SKIPPED: no XLA:GPU plugin in {variable}, or no ptxas')
         return command.SKIPPED
     env = {'PATH': os.path.dirname(ptxas) + ':' + os.environ['PATH']}
 
