@@ -78,6 +78,7 @@ class Generator {
                const Attributes* attrs = nullptr, const Shape* declared = nullptr);
   bool Push(Scope& s, InstrId id, double bound, bool whole = true);
   void Annotate(Scope& s, InstrId id);
+  InstrId Annotated(Scope& s, InstrId x);  // by an annotation op
   void Steps(Scope& s, int count);
 
   // Op families; true if something was added.

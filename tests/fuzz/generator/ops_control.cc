@@ -51,11 +51,10 @@ CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::v
       }
     }
     if (!IsInteger(w.type)) v = Bounded(s, v, w.bound);
-    results.push_back(v.id);
+    const bool annotated = options_.shardings && !fused_ && random_.Chance(25);
+    results.push_back(annotated ? Annotated(s, v.id) : v.id);
   }
   if (results.size() == 1 && !counter) {
-    // The caller's sharding is that of the root too.
-    module_.mutable_instr(results[0]).sharding = nullptr;
     s.b.SetRoot(results[0]);
   } else {
     s.b.SetRoot(s.b.Tuple(results));

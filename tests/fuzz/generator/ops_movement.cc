@@ -160,18 +160,24 @@ bool Generator::Wrappers(Scope& s) {
 bool Generator::ShardingCall(Scope& s) {
   if (!options_.shardings || fused_) return false;
   const Value v = Any(s);
-  CustomCallAttrs attrs;
-  attrs.target = "Sharding";
-  const InstrId id = s.b.CustomCall(attrs, {v.id}, s.b.shape(v.id));
-  const auto sharding =
-      ParseHloSharding(RandomShardingText(random_, s.b.shape(v.id)->rank(), devices_));
-  if (!sharding.ok()) {
-    if (status_.ok()) status_ = sharding.status();
-    return false;
-  }
-  module_.mutable_instr(id).sharding = InternHloSharding(*context_, *sharding);
+  const InstrId id = Annotated(s, v.id);
+  if (!status_.ok()) return false;
   s.values.push_back({id, v.bound, v.whole});
   return true;
+}
+
+InstrId Generator::Annotated(Scope& s, InstrId x) {
+  CustomCallAttrs attrs;
+  attrs.target = "Sharding";
+  const InstrId id = s.b.CustomCall(attrs, {x}, s.b.shape(x));
+  const auto sharding =
+      ParseHloSharding(RandomShardingText(random_, s.b.shape(x)->rank(), devices_));
+  if (sharding.ok()) {
+    module_.mutable_instr(id).sharding = InternHloSharding(*context_, *sharding);
+  } else if (status_.ok()) {
+    status_ = sharding.status();
+  }
+  return id;
 }
 
 }  // namespace shardcall::generator
