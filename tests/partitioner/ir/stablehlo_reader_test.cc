@@ -152,6 +152,16 @@ TEST(StablehloReader, NamesAnAttributeThatItDoesNotKnow) {
       << module.status();
 }
 
+TEST(StablehloReader, NamesAnAttributeOfAMeshThatItDoesNotKnow) {
+  std::string bytes = ReadFile(kFolder + "/mesh_groups.mlirbc");
+  ASSERT_TRUE(absl::StrContains(bytes, "stablehlo.mesh"));
+  bytes = absl::StrReplaceAll(bytes, {{"stablehlo.mesh", "stablehlo.mash"}});
+  const auto module = Read(bytes);
+  EXPECT_EQ(module.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_TRUE(absl::StrContains(module.status().message(), "a mesh with stablehlo.mash"))
+      << module.status();
+}
+
 TEST(StablehloReader, RefusesANewerVersionOfBytecode) {
   std::string bytes = ReadFile(kFolder + "/calls.mlirbc");
   bytes[4] = 2 * 6 + 1;  // 6 as a variable-width integer
