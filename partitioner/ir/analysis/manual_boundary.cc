@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/analysis/manual_boundary.h"
 
+#include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/ir/annotation_names.h"
@@ -52,8 +53,13 @@ ManualBoundaryText ManualBoundaryOf(const Module& module, const Instruction& bou
     if (whole == nullptr || local == nullptr) return {};
     global.push_back(*whole);
     global.back().manual.clear();
-    if (k > 0) continue;
-    for (const NamedAxisRef& axis : local->manual) axes.push_back(axis.name);
+    std::vector<std::string> manual;
+    for (const NamedAxisRef& axis : local->manual) {
+      if (axis.size > 0) return {};  // the attribute names whole axes only
+      manual.push_back(axis.name);
+    }
+    if (k > 0 && manual != axes) return {};
+    axes = std::move(manual);
   }
   if (axes.empty()) return {};
   return {SdyShardingPerValueText(global), SdyManualAxesText(axes)};
