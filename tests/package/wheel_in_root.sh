@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a wheel of the Python package beside JAX in a bare system, and runs it there:
+# Installs a wheel of the Python package beside the newest JAX for its Python in a bare system, and
+# runs it there:
 #
 #   debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates bookworm ROOT
 #   python3 partitioner/bindings/python/build_wheel.py --out=dist
@@ -44,5 +45,5 @@ assert shardcall.check_rule('custom_relu')
 print('ran:', sj.explain(f, placed).count(), 'collectives')
 PY
 chroot "$root" bash -euc "cd /tmp/wheel; rm -rf e; $python -m venv e
-  e/bin/pip install -q jax==0.10.2 jaxlib==0.10.2 ml_dtypes ./$(basename "$wheel")
+  e/bin/pip install -q jax ml_dtypes ./$(basename "$wheel")
   e/bin/python run.py; e/bin/shardcall --version"
