@@ -162,6 +162,18 @@ TEST(StablehloReader, NamesAnAttributeOfAMeshThatItDoesNotKnow) {
       << module.status();
 }
 
+TEST(StablehloReader, RefusesOtherBytesWhereHloHasText) {
+  const std::string bytes = ReadFile(absl::StrCat(kFolder, "/bytes.mlirbc"));
+  ASSERT_TRUE(Read(bytes).ok());
+  for (const char* text : {"custom_call", "typed", "main", "opaque"}) {
+    const size_t at = bytes.find(std::string(1, '\0') + text + '\0');
+    ASSERT_NE(at, std::string::npos) << text;
+    std::string changed = bytes;
+    changed[at + 2] = '\xff';
+    EXPECT_EQ(DiagnosticCode(Read(changed).status()), "E035") << text;
+  }
+}
+
 TEST(StablehloReader, RefusesANewerVersionOfBytecode) {
   std::string bytes = ReadFile(kFolder + "/calls.mlirbc");
   bytes[4] = 2 * 6 + 1;  // 6 as a variable-width integer

@@ -243,6 +243,29 @@ ENTRY e {
   EXPECT_EQ(text.find("opaque"), std::string::npos);
 }
 
+TEST(StablehloWriterTest, AConfigurationOfAnyBytesIsReadAsItWasWritten) {
+  absl::StatusOr<Module> module = Parsed(R"(HloModule m
+ENTRY e {
+  a = f32[4] parameter(0)
+  b = f32[4] custom-call(a), custom_call_target="t", api_version=API_VERSION_STATUS_RETURNING
+  ROOT r = f32[4] custom-call(b), custom_call_target="t", api_version=API_VERSION_TYPED_FFI, backend_config={kernel = "\00\80\FF"}
+})");
+  ASSERT_TRUE(module.ok()) << module.status();
+  std::string every;
+  for (int b = 0; b < 256; ++b) every.push_back(static_cast<char>(b));
+  const InstrId root = module->comp(module->entry()).root;
+  const InstrId first = module->operand(root, 0);
+  module->mutable_instr(first).backend_config = module->context().Intern(every);
+  const std::string typed(module->instr(root).backend_config);
+  const absl::StatusOr<std::string> bytes = WriteStablehloBytecode(*module, {});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const absl::StatusOr<Module> read = ReadStablehloBytecode(*bytes, std::make_shared<Context>());
+  ASSERT_TRUE(read.ok()) << read.status();
+  const InstrId again = read->comp(read->entry()).root;
+  EXPECT_EQ(read->instr(again).backend_config, typed);
+  EXPECT_EQ(read->instr(read->operand(again, 0)).backend_config, every);
+}
+
 TEST(StablehloWriterTest, AModuleThatWasMovedFromIsAnError) {
   absl::StatusOr<Module> module = Parsed("HloModule m\nENTRY e { ROOT a = f32[4] parameter(0) }");
   ASSERT_TRUE(module.ok()) << module.status();

@@ -144,6 +144,7 @@ class Printer {
     if (!known_) return;
     switch (a.kind) {
       case Kind::kString: out_ += QuotedText(a.text); return;
+      case Kind::kBytes: out_ += QuotedText(a.data); return;
       case Kind::kUnit: out_ += "unit"; return;
       case Kind::kInteger: return AppendInteger(a, elide);
       case Kind::kFloat: return AppendFloat(a, elide);

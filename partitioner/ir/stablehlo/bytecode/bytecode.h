@@ -24,6 +24,9 @@
 
 namespace shardcall::inline internal::stablehlo {
 
+// The configuration of a custom call, the one attribute that is bytes.
+inline constexpr absl::string_view kBackendConfig = "backend_config";
+
 // Texts and data of attributes and types point into the bytes.
 struct Attribute {
   enum class Kind : uint8_t {
@@ -31,6 +34,7 @@ struct Attribute {
     kArray,       // items
     kDictionary,  // items: name, value, name, value..
     kString,      // text
+    kBytes,       // data: a string that is not UTF-8, or has a NUL
     kSymbol,      // items: a string
     kType,        // type
     kUnit,

@@ -56,6 +56,7 @@ void BytecodeReader::ReadAttributesAndTypes(BytecodeCursor offsets, BytecodeCurs
     ReadAttribute(e.dialect, e.custom, e.bytes, &out_.attributes_[k]);
   }
   CheckDictionaries();
+  RefuseBytesInNames();
   if (intact_) PrintSdyAttributes();
 }
 
@@ -91,6 +92,17 @@ void BytecodeReader::CheckDictionaries() {
       const Attribute& name = out_.attributes_[a.items[k]];
       intact_ = name.kind == Kind::kString &&
                 (k == 0 || out_.attributes_[a.items[k - 2]].text < name.text);
+    }
+  }
+}
+
+// Names of symbols and locations are text in HLO.
+void BytecodeReader::RefuseBytesInNames() {
+  if (!has_bytes_) return;
+  for (const Attribute& a : out_.attributes_) {
+    if (a.kind != Kind::kSymbol && a.kind != Kind::kFileLine && a.kind != Kind::kNamed) continue;
+    for (uint32_t item : a.items) {
+      utf8_ = utf8_ && out_.attributes_[item].kind != Kind::kBytes;
     }
   }
 }
@@ -166,6 +178,11 @@ void BytecodeReader::ReadBuiltinAttribute(uint64_t code, BytecodeCursor& c, Attr
     case kStringAttrWithType:
       a->kind = Kind::kString;
       a->text = String(c);
+      if (!IsHloText(a->text)) {
+        a->kind = Kind::kBytes;
+        std::swap(a->data, a->text);
+        has_bytes_ = true;
+      }
       if (code == kStringAttrWithType) a->type = TypeIndex(c);
       return;
     case kFlatSymbolRefAttr:

@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::stablehlo {
 namespace {
@@ -61,6 +61,7 @@ absl::StatusOr<Bytecode> BytecodeReader::Read(absl::string_view bytes) {
   out_.root_.blocks.resize(1);
   ReadBlock(ir, &scope, 0, &out_.root_.blocks[0]);
   if (!supported_) return Unsupported("successors, or regions in too many levels");
+  if (!utf8_) return Unsupported("other bytes in a text");
   if (!ir.ok() || !intact_ || out_.root_.blocks[0].operations.size() != 1 ||
       out_.root().name != "builtin.module" || out_.root().regions.size() != 1) {
     return damaged();
@@ -93,8 +94,6 @@ void BytecodeReader::ReadStrings(BytecodeCursor c) {
   for (size_t k = 0; k < n; ++k) {
     strings_[k] = c.Take(lengths[k]);
     if (!strings_[k].empty()) strings_[k].remove_suffix(1);
-    // As all text in HLO.
-    utf8_ = utf8_ && IsUtf8(strings_[k]) && strings_[k].find('\0') == absl::string_view::npos;
   }
   intact_ = intact_ && c.ok();
 }
@@ -108,6 +107,7 @@ void BytecodeReader::ReadDialects(BytecodeCursor c) {
     if (name >= strings_.size()) c.Fail();
     if (!c.ok()) break;
     dialects_.push_back(strings_[name]);
+    utf8_ = utf8_ && IsHloText(strings_[name]);
     int id;
     absl::string_view version;
     if (versioned) NextSection(c, &id, &version);
@@ -117,7 +117,7 @@ void BytecodeReader::ReadDialects(BytecodeCursor c) {
     const uint64_t dialect = c.VarInt();
     const size_t names = c.Count();
     for (size_t k = 0; k < names && c.ok(); ++k) {
-      const absl::string_view name = String(c);
+      const absl::string_view name = Text(c);
       if (dialect >= dialects_.size()) c.Fail();
       if (!c.ok()) break;
       out_.names_.push_back(absl::StrCat(dialects_[dialect], ".", name));
@@ -132,6 +132,24 @@ absl::string_view BytecodeReader::String(BytecodeCursor& c) {
   if (k < strings_.size()) return strings_[k];
   c.Fail();
   return {};
+}
+
+absl::string_view BytecodeReader::Text(BytecodeCursor& c) {
+  const absl::string_view text = String(c);
+  utf8_ = utf8_ && IsHloText(text);
+  return text;
+}
+
+// The configuration of a call is bytes in HLO, too.
+void BytecodeReader::RefuseBytesInTexts(const Operation& op) {
+  if (!has_bytes_ || op.attributes < 0) return;
+  const Attribute& dictionary = out_.attribute(static_cast<uint32_t>(op.attributes));
+  if (dictionary.kind != Attribute::Kind::kDictionary) return;
+  for (size_t k = 0; k + 1 < dictionary.items.size(); k += 2) {
+    if (out_.attribute(dictionary.items[k + 1]).kind != Attribute::Kind::kBytes) continue;
+    const absl::string_view name = out_.attribute(dictionary.items[k]).text;
+    utf8_ = utf8_ && (name == kBackendConfig || name == kMhloBackendConfig);
+  }
 }
 
 uint32_t BytecodeReader::AttributeIndex(BytecodeCursor& c) {
@@ -204,6 +222,7 @@ void BytecodeReader::ReadOperation(BytecodeCursor& c, Scope* scope, int depth, O
   }
   op->location = AttributeIndex(c);
   if (mask & kHasAttributes) op->attributes = AttributeIndex(c);
+  RefuseBytesInTexts(*op);
   size_t results = 0;
   if (mask & kHasResults) {
     results = c.Count();

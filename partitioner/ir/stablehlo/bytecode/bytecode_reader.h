@@ -11,8 +11,14 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_cursor.h"
+#include "shardcall/sharding/base/utf8.h"
 
 namespace shardcall::inline internal::stablehlo {
+
+// Whether HLO text can have it.
+inline bool IsHloText(absl::string_view text) {
+  return IsUtf8(text) && text.find('\0') == absl::string_view::npos;
+}
 
 class BytecodeReader {
  public:
@@ -31,6 +37,7 @@ class BytecodeReader {
   void ReadNumber(Attribute::Kind kind, BytecodeCursor& c, Attribute* a);
   void ReadItems(BytecodeCursor& c, size_t per_entry, Attribute* a);
   void CheckDictionaries();
+  void RefuseBytesInNames();
   // bytecode_types.cc
   void ReadType(absl::string_view dialect, bool custom, absl::string_view bytes, Type* t);
   void ReadBuiltinType(BytecodeCursor& c, Type* t);
@@ -49,7 +56,10 @@ class BytecodeReader {
   void SkipUseListOrders(BytecodeCursor& c, size_t num_values);
   uint32_t Define(BytecodeCursor& c, Scope* scope, uint32_t type);
 
+  // A string of the file; `Text` is that where HLO has text, which is UTF-8 without NULs.
   absl::string_view String(BytecodeCursor& c);
+  absl::string_view Text(BytecodeCursor& c);
+  void RefuseBytesInTexts(const Operation& op);
   uint32_t AttributeIndex(BytecodeCursor& c);
   uint32_t TypeIndex(BytecodeCursor& c);
   std::vector<int64_t> SignedList(BytecodeCursor& c);
@@ -59,6 +69,7 @@ class BytecodeReader {
   Bytecode out_;
   uint64_t version_ = 0;
   bool intact_ = true, supported_ = true, utf8_ = true;
+  bool has_bytes_ = false;  // some attribute is of kind kBytes
   std::vector<absl::string_view> strings_, dialects_;
   std::vector<absl::string_view> op_names_;
   std::array<absl::string_view, 9> sections_;

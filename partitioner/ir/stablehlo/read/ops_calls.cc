@@ -56,7 +56,7 @@ bool IsExpandedByXla(absl::string_view target) {
 // backend_config as HLO holds it; the interface's version may follow from it.
 absl::Status ReadConfig(ComputationReader& c, const Operation& op, CustomCallAttrs* attrs,
                         std::string* text) {
-  const Attribute* config = c.Find(op, "backend_config");
+  const Attribute* config = c.Find(op, kBackendConfig);
   // Where MLIR's form of the typed interface is not yet known, its dictionary stands beside an
   // empty string.
   if (const Attribute* typed = c.Find(op, kMhloBackendConfig); typed != nullptr) {
@@ -70,6 +70,8 @@ absl::Status ReadConfig(ComputationReader& c, const Operation& op, CustomCallAtt
   const bool printed = config->kind == Kind::kAssembly && absl::StartsWith(config->text, "{");
   if (config->kind == Kind::kString || printed) {
     *text = std::string(config->text);
+  } else if (config->kind == Kind::kBytes) {
+    *text = std::string(config->data);
   } else {
     SHARDCALL_ASSIGN_OR_RETURN(*text, AttributeText(c.code(), *config));
   }
