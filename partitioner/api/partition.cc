@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -101,7 +102,6 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   StageTimes times;
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;
-  import_options.replicated_results = options.replicated_results;
   absl::StatusOr<Program> program = absl::UnknownError("");
   {
     StageTimer timer(&times.import);
@@ -115,9 +115,13 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   StageTimer timer(&out->times.propagate);
   out->rules = std::make_unique<RuleTable>(out->program,
                                            RuleOptions{options.targets, options.allow_replicate});
-  SHARDCALL_ASSIGN_OR_RETURN(
-      out->shardings, Propagate(out->program, *out->rules, {options.propagate, options.spmd.cost}));
-  SHARDCALL_RETURN_IF_ERROR(out->rules->status());
+  do {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        out->shardings,
+        Propagate(out->program, *out->rules, {options.propagate, options.spmd.cost}));
+    SHARDCALL_RETURN_IF_ERROR(out->rules->status());
+  } while (options.even_edges && CloseUnevenParameters(out->shardings, &out->program));
+  if (options.even_edges) EvenResults(out->program, &out->shardings);
   Observe(options, "propagate");
   return out;
 }

@@ -29,8 +29,9 @@ struct PartitionOptions {
   const TargetRegistry* targets = nullptr;        // not owned; required
   std::vector<std::string> allow_replicate = {};  // targets that may be gathered, or "all"
   SpmdOptions spmd = {};
-  std::vector<bool> replicated_results = {};  // by flat leaf: replicated, whatever their values are
-  bool verify_output = true;                  // run the verifier over the result
+  // Open parameters and results are sharded as arrays of frameworks can be: see even_edges.h.
+  bool even_edges = false;
+  bool verify_output = true;  // run the verifier over the result
   // Called with the name and the text of each stage: "import", "propagate",
   // "plan", "localize", and one per clean-up pass.
   std::function<void(absl::string_view stage, const std::string& text)> dump = {};

@@ -227,7 +227,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
     SHARDCALL_RETURN_IF_ERROR(import_internal::FindRegions(inlined, &program, &edit));
     if (edit.empty()) {
       SHARDCALL_RETURN_IF_ERROR(annotations.SettleManualAxes());
-      SHARDCALL_RETURN_IF_ERROR(annotations.ReadSignature(options, &edit));
+      SHARDCALL_RETURN_IF_ERROR(annotations.ReadSignature(&edit));
     }
     if (edit.empty() || round == 4) {
       program.module = std::move(inlined.module);

@@ -44,7 +44,7 @@ class Annotations {
   absl::Status SettleManualAxes();
   // Reads the shardings of entry parameters and results, and requests identity ops where a
   // result's constraint differs from its producer's.
-  absl::Status ReadSignature(const ImportOptions& options, ModuleEdit* edit);
+  absl::Status ReadSignature(ModuleEdit* edit);
 
  private:
   // Text or parsed sharding, rank, and unspecified dims.

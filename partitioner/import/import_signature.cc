@@ -58,7 +58,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
   edit->identities.push_back(identity);
 }
 
-absl::Status Annotations::ReadSignature(const ImportOptions& options, ModuleEdit* edit) {
+absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
   const Computation& entry = m_.comp(m_.entry());
   int leaves = 0;
   for (InstrId p : entry.parameters) leaves += m_.instr(p).shape->num_leaves();
@@ -93,17 +93,7 @@ absl::Status Annotations::ReadSignature(const ImportOptions& options, ModuleEdit
     const ShardingConstraint*& c = p_.constraints[id.value];
     // Shardy annotates the value (FuncResultSharding), not the result.
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
-    const bool replicated =
-        k < static_cast<int>(options.replicated_results.size()) && options.replicated_results[k];
-    if (replicated || (!given && !p_.may_set_output[k])) {
-      ShardingConstraint closed = ClosedConstraint(p_.mesh, leaf->rank());
-      // The annotation of a root that computes something is its value's, and stays.
-      if (c != nullptr && m_.instr(root).opcode != Opcode::kTuple && !SameConstraint(*c, closed)) {
-        AskForIdentity(k, closed, edit);
-        continue;
-      }
-      c = Own(std::move(closed));
-    }
+    if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
     if (c == nullptr || c->unknown) continue;
     for (LeafId other : others) {
       if (SameConstraint(*p_.constraints[other.value], *c)) continue;

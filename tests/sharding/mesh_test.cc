@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/sharding/axis_names.h"
+#include "shardcall/sharding/whole_axes.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/sharding/mesh_cases.h"
 
@@ -143,6 +144,27 @@ TEST(AxisNamesTest, PartsPrintByTheNamesOfTheUser) {
   EXPECT_EQ(coarse.AxisName({0, 1, 4}), "\"a\", \"b\":(1)2");
   coarse.SetNames("mesh", {{"a", {{0, 1, 2}}}});
   EXPECT_EQ(coarse.AxisName({0, 1, 8}), "\"a\", \"x0\":(2)4");
+}
+
+TEST(AxisNamesTest, WholeAxesThatDivideASizeAreKept) {
+  BaseMesh mesh({8}, DeviceOrder::Identity(8));
+  mesh.SetNames("mesh", {{"a", {{0, 1, 2}}}, {"b", {{0, 2, 4}}}});
+  const auto kept = [&](AxisList axes, int64_t size) {
+    return AxisRefsText(NameAxes(mesh, WholeAxesThatDivide(mesh, axes, size)));
+  };
+  EXPECT_EQ(kept({{0, 1, 8}}, 16), "\"a\", \"b\"");
+  EXPECT_EQ(kept({{0, 1, 8}}, 4), "\"a\"");
+  EXPECT_EQ(kept({{0, 1, 8}}, 3), "");
+  EXPECT_EQ(kept({{0, 1, 4}}, 8), "\"a\"");   // half of b is not named
+  EXPECT_EQ(kept({{0, 2, 2}}, 8), "");
+  EXPECT_EQ(kept({{0, 2, 4}, {0, 1, 2}}, 8), "\"b\", \"a\"");
+  EXPECT_EQ(kept({{0, 2, 4}, {0, 1, 2}}, 4), "\"b\"");
+  EXPECT_EQ(kept({{0, 2, 4}, {0, 1, 2}}, 2), "");  // a would divide, but it is the minor one
+  EXPECT_EQ(kept({{0, 1, 8}}, 0), "\"a\", \"b\"");
+  EXPECT_EQ(kept({}, 4), "");
+  mesh.SetNames("mesh", {{"a", {{0, 1, 2}}}});  // covers a part of the mesh: base axes count
+  EXPECT_EQ(WholeAxesThatDivide(mesh, {{0, 1, 2}}, 8), AxisList{});
+  EXPECT_EQ(WholeAxesThatDivide(mesh, {{0, 1, 8}}, 8), AxisList({{0, 1, 8}}));
 }
 
 }  // namespace

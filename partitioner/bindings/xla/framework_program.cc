@@ -43,54 +43,23 @@ absl::StatusOr<Module> ReadProgram(absl::string_view bytes, const FrameworkReque
   return module;
 }
 
-// Closes the open values that are sharded unevenly, and notes them in `whole`, unless that is null;
-// returns whether there are any. Frameworks have no unevenly sharded arrays, so such a value stays
-// whole.
-bool CloseUneven(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* const> states,
-                 std::vector<bool>* open, std::vector<bool>* whole) {
-  if (open->size() == 1) open->resize(shapes.size(), open->front());
-  if (whole != nullptr) whole->resize(shapes.size());
-  bool found = false;
-  for (size_t k = 0; k < shapes.size() && k < open->size(); ++k) {
-    if (!(*open)[k] || states[k] == nullptr || !shapes[k]->IsArray()) continue;
-    const Sharding& s = *states[k]->sharding;
-    for (int d = 0; d < shapes[k]->rank() && !s.is_maximal(); ++d) {
-      if (shapes[k]->dim(d) % AxesSize(s.dim(d)) == 0) continue;
-      (*open)[k] = false;
-      if (whole != nullptr) (*whole)[k] = true;
-      found = true;
-      break;
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
-    absl::string_view bytes, const FrameworkRequest& given) {
-  FrameworkRequest request = given;
+    absl::string_view bytes, const FrameworkRequest& request) {
   PartitionOptions partition;
   partition.num_partitions = request.num_partitions;
   partition.targets = &request.registry->rules;
   partition.allow_replicate = request.allow_replicate;
   partition.spmd = request.spmd;
+  partition.even_edges = true;
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));
-  while (true) {  // each pass closes at least one value
-    SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(bytes, request));
-    if (request.observe) request.observe(module);
-    const InspectShardingCallbacksOf callbacks(module);  // for jax.debug
-    SHARDCALL_ASSIGN_OR_RETURN(
-        module, LowerCalls(std::move(module), request.registry->lowerings, platform));
-    SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
-                               Partition(std::move(module), partition));
-    const LocalProgram& local = program->local;
-    const bool results = CloseUneven(local.output_shapes, local.outputs, &request.open_results,
-                                     &partition.replicated_results);
-    const bool parameters = CloseUneven(local.parameter_shapes, local.parameters,
-                                        &request.open_parameters, /*whole=*/nullptr);
-    if (!results && !parameters) return program;
-  }
+  SHARDCALL_ASSIGN_OR_RETURN(Module module, ReadProgram(bytes, request));
+  if (request.observe) request.observe(module);
+  const InspectShardingCallbacksOf callbacks(module);  // for jax.debug
+  SHARDCALL_ASSIGN_OR_RETURN(module,
+                             LowerCalls(std::move(module), request.registry->lowerings, platform));
+  return Partition(std::move(module), partition);
 }
 
 absl::StatusOr<HeldShardings> ShardingsHeld(const LocalProgram& local) {

@@ -67,6 +67,14 @@ std::string OfSize(std::string text, int size) {
   return text;
 }
 
+Tensor Counting(absl::Span<const int64_t> dims) {
+  Tensor t(ElementType::kF32, dims);
+  for (int64_t k = 0; k < t.num_elements(); ++k) {
+    t.MutableData<float>()[k] = static_cast<float>(k % 5 - 2);
+  }
+  return t;
+}
+
 TEST_F(FrameworkProgramTest, AnOpenResultIsShardedWhereThatIsEvenAndWholeElsewhere) {
   const auto even = Made(OfSize(kDouble, 8), {false}, {true});
   ASSERT_TRUE(even.ok()) << even.status();
@@ -80,6 +88,57 @@ TEST_F(FrameworkProgramTest, AnOpenResultIsShardedWhereThatIsEvenAndWholeElsewhe
   EXPECT_EQ(Held(**uneven)[1], "{replicated}");
 }
 
+// The value is over half of an axis in one dimension, and over the other half in the other one.
+constexpr char kReshaped[] =
+    R"(HloModule reshaped, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4]>}}
+
+ENTRY main {
+  x = f32[SIZE] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}]>"}
+  y = f32[2,16] reshape(x)
+  z = f32[SIZE] reshape(y)
+  ROOT r = (f32[2,16], f32[SIZE]) tuple(y, z)
+}
+)";
+
+TEST_F(FrameworkProgramTest, AnOpenResultIsOverWholeAxesThoughItsValueIsNot) {
+  const auto made = Made(OfSize(kReshaped, 32), {false}, {true});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(Held(**made)[1], "{{replicated}, {devices=[4]<=[4]}}");
+  // Only the first result is gathered.
+  const auto totals = TotalsByOpcode((*made)->local);
+  ASSERT_EQ(totals.size(), 1u);
+  EXPECT_EQ(totals.begin()->second.count, 1);
+}
+
+// Axes that divide are kept, from the major one on.
+TEST_F(FrameworkProgramTest, AnOpenEdgeKeepsTheAxesThatDivideIt) {
+  const std::string text = R"(HloModule two, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=2, "b"=2]>}}
+
+ENTRY main {
+  x = f32[SIZE] parameter(0)
+  y = f32[SIZE] custom-call(x), custom_call_target="Sharding", frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"a\", \"b\"}]>]>"}
+  ROOT z = f32[SIZE] negate(y)
+}
+)";
+  const auto even = Made(OfSize(text, 8), {true}, {true});
+  ASSERT_TRUE(even.ok()) << even.status();
+  EXPECT_THAT(Held(**even), ElementsAre("{devices=[4]<=[4]}", "{devices=[4]<=[4]}"));
+  const auto half = Made(OfSize(text, 6), {true}, {true});
+  ASSERT_TRUE(half.ok()) << half.status();
+  const std::string kept = "{devices=[2,2]<=[4] last_tile_dim_replicate}";
+  EXPECT_THAT(Held(**half), ElementsAre(kept, kept));
+  const auto none = Made(OfSize(text, 5), {true}, {true});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_THAT(Held(**none), ElementsAre("{replicated}", "{replicated}"));
+  for (const auto* program : {&even, &half, &none}) {
+    Tensor x = Counting({(**program)->local.parameter_shapes[0]->dim(0)});
+    const auto run = RunPartitioned(***program, {x}, {}, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const auto expected = Evaluate((**program)->global->program.module, {x}, nullptr);
+    EXPECT_TRUE(BitwiseEqual((*run)[0], (*expected)[0]));
+  }
+}
+
 // Sums over the axis that the operands are sharded on: of all four devices, or of two.
 constexpr char kSums[] = R"(HloModule sums, num_partitions=4
 
@@ -90,14 +149,6 @@ ENTRY main {
   ROOT r = f32[4,4] custom-call(z), custom_call_target="Sharding", sharding=RESULT
 }
 )";
-
-Tensor Counting(absl::Span<const int64_t> dims) {
-  Tensor t(ElementType::kF32, dims);
-  for (int64_t k = 0; k < t.num_elements(); ++k) {
-    t.MutableData<float>()[k] = static_cast<float>(k % 5 - 2);
-  }
-  return t;
-}
 
 constexpr char kTold[] =
     R"(HloModule told, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4]>}}
