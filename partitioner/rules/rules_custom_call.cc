@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
@@ -70,17 +71,68 @@ ShardingRule WithoutImpossibleReductions(const RuleArgs& args, ShardingRule rule
   return rule;
 }
 
+// The factors of operands that some results have and others, which are arrays, lack.
+IndexSet PartlyLacked(const ShardingRule& rule, absl::Span<const Shape* const> results) {
+  IndexSet given, had, lacked;
+  for (const TensorFactors& tensor : rule.operands) {
+    for (const FactorList& dim : tensor.dims) {
+      for (int f : dim) given.Insert(f);
+    }
+  }
+  for (size_t k = 0; k < rule.results.size(); ++k) {
+    IndexSet here;
+    for (const FactorList& dim : rule.results[k].dims) {
+      for (int f : dim) here.Insert(f);
+    }
+    for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+      if (here.Contains(f)) had.Insert(f);
+      if (!here.Contains(f) && results[k]->IsArray()) lacked.Insert(f);
+    }
+  }
+  IndexSet out;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    if (given.Contains(f) && had.Contains(f) && lacked.Contains(f)) out.Insert(f);
+  }
+  return out;
+}
+
+// Shardy's text does not name the op of a reduction, and has none over a factor that a result has
+// (ShardingRule::ToSdyText). Whether a rule that is registered knows more.
+bool LeavesReductionsOpen(const RuleArgs& args, absl::string_view text) {
+  const absl::StatusOr<ShardingRule> rule = ParseSdyRule(text, args.operands, args.results);
+  if (!rule.ok()) return false;
+  const bool reduces = absl::c_any_of(
+      rule->factors, [](const Factor& f) { return f.kind == FactorKind::kReduction; });
+  return reduces || !(PartlyLacked(*rule, args.results) == IndexSet());
+}
+
+// Where nothing else is known, as XLA does: nothing combines what the shards have of a result
+// without the factor.
+void KeepPartlyLackedWhole(absl::Span<const Shape* const> results, ShardingRule* rule) {
+  const IndexSet lacked = PartlyLacked(*rule, results);
+  for (int f = 0; f < static_cast<int>(rule->factors.size()); ++f) {
+    Factor& factor = rule->factors[f];
+    if (lacked.Contains(f) && factor.kind == FactorKind::kPassThrough && !factor.blocked) {
+      factor.kind = FactorKind::kNeedReplication;
+    }
+  }
+}
+
 }  // namespace
 
 CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* targets,
                                     bool maximal, const TargetRule** target) {
   *target = nullptr;
   const CustomCallAttrs& a = args.instr.as<CustomCallAttrs>();
-  if (!Attribute(args.instr, kSdyShardingRule).empty()) return CustomCallSource::kOwnRule;
-  if (targets != nullptr) {
-    *target = targets->Find(a.target, args.instr.backend_config);
-    if (*target != nullptr && Decides(**target)) return CustomCallSource::kRegistry;
+  const absl::string_view own = Attribute(args.instr, kSdyShardingRule);
+  const TargetRule* const found =
+      targets == nullptr ? nullptr : targets->Find(a.target, args.instr.backend_config);
+  if (!own.empty() && (found == nullptr || !Decides(*found) ||
+                       found->level == RuleLevel::kCallbacks || !LeavesReductionsOpen(args, own))) {
+    return CustomCallSource::kOwnRule;
   }
+  *target = found;
+  if (found != nullptr && Decides(*found)) return CustomCallSource::kRegistry;
   if (!Attribute(args.instr, kBatchKey).empty()) return CustomCallSource::kBatchDims;
   if (IsHarmless(args, a.target)) return CustomCallSource::kHarmless;
   if (RunsOnShards(args.instr)) return CustomCallSource::kOnShards;
@@ -110,6 +162,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         }
       }
       KeepResultFactorsWhole(&rule);
+      if (target == nullptr) KeepPartlyLackedWhole(args.results, &rule);  // no callback does it
       return WithoutImpossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kRegistry: {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/rule/rule.h"
@@ -125,7 +126,16 @@ std::string ShardingRule::ToSdyText() const {
   }
   auto name = [&](int f) { return names[f]; };
   auto kind = [&](FactorKind k) { return [this, k](int f) { return factors[f].kind == k; }; };
-  AppendSet(order, "reduction", kind(FactorKind::kReduction), name, &out);
+  // Shardy takes no reduction over a factor that a result has: it passes through to that one.
+  const auto passes = [this](int f) {
+    return absl::c_any_of(results, [&](const TensorFactors& t) {
+      return absl::c_any_of(t.dims,
+                            [&](const FactorList& dim) { return absl::c_linear_search(dim, f); });
+    });
+  };
+  AppendSet(
+      order, "reduction",
+      [&](int f) { return factors[f].kind == FactorKind::kReduction && !passes(f); }, name, &out);
   AppendSet(order, "need_replication", kind(FactorKind::kNeedReplication), name, &out);
   AppendSet(order, "permutation", kind(FactorKind::kPermutation), name, &out);
   AppendSet(order, "blocked_propagation", [&](int f) { return factors[f].blocked; }, name, &out);

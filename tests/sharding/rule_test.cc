@@ -205,6 +205,17 @@ TEST_F(RuleTest, MoreThanEighteenFactorsGetNumberedLetters) {
   EXPECT_EQ(again->ToSdyText(), rule->ToSdyText());
 }
 
+// Shardy's verifier refuses a reduction factor that a result has.
+TEST_F(RuleTest, AFactorThatOneResultHasAndAnotherSumsOverIsNoReductionInSdyText) {
+  const auto rule = Make({.rule = "b d k, b d k -> b d, d", .reduction = {{"b", PartialOp::kSum},
+                                                                          {"k", PartialOp::kSum}}},
+                         {{8, 4, 2}, {8, 4, 2}}, {{8, 4}, {4}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->ToSdyText(),
+            "#sdy.op_sharding_rule<([i, j, k], [i, j, k])->([i, j], [j]) {i=8, j=4, k=2} "
+            "reduction={k}, custom>");
+}
+
 TEST_F(RuleTest, ASdyFactorMayHaveAnotherExtentInOneTensor) {
   auto rule = ParseSdyRule("#sdy.op_sharding_rule<([i], [i])->([i]) {i=8}>", Shapes({{3}, {5}}),
                            Shapes({{8}}));

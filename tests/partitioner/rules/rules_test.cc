@@ -293,6 +293,22 @@ TEST(CustomCallRules, TheCallsOwnRuleWinsOverTheRegistry) {
       "i j k -> i j k need_replication={k}");
 }
 
+// The text has no op for a reduction, and says nothing of one over a factor that a result has.
+TEST(CustomCallRules, WhatSdyTextLeavesOpenIsTakenFromTheRegistry) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets
+                  .RegisterRule("norm_bwd", {.rule = "b d, b d -> b d, d",
+                                             .reduction = {{"b", PartialOp::kMax}}})
+                  .ok());
+  const std::string call = R"(
+  x = f32[8,4] parameter(0)
+  ROOT op = (f32[8,4], f32[4]) custom-call(x, x), custom_call_target="norm_bwd", frontend_attributes={xla.sdy.sharding_rule="#sdy.op_sharding_rule<([i, j], [i, j])->([i, j], [j]) {i=8, j=4}, custom>"}
+)";
+  EXPECT_EQ(RuleOf(call, &targets), "b d, b d -> b d, d reduction={b:max}");
+  // Where nothing is registered, nothing combines the second result.
+  EXPECT_EQ(RuleOf(call), "i j, i j -> i j, j need_replication={i}");
+}
+
 TEST(CustomCallRules, NumBatchDimsKeepsTheRestOfAnOwnRuleWhole) {
   EXPECT_EQ(RuleOf(Call(", frontend_attributes={num_batch_dims=\"1\", "
                         "xla.sdy.sharding_rule=\"#sdy.op_sharding_rule<([i, j, "

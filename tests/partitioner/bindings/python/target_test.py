@@ -280,6 +280,34 @@ class InstallTest(unittest.TestCase):
         sj.install('weigh', rules={'weigh': {'rule': 'm d, d -> m d', 'need_replication': ['d']}})
         self.assertEqual(self.compiled()[0]['all-gather'], 2)  # of d, for both operands
 
+    def test_a_factor_that_one_result_has_and_another_sums_over(self):
+        """A backward pass: dx has the rows, dw is their sum."""
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+
+        def loss(x, w):
+            return (weighed(x, w) ** 2).sum()
+
+        wanted = jax.grad(lambda x, w: ((2 * x * w) ** 2).sum(), (0, 1))(self.x, self.w)
+        for shardy in (True, False):
+            jax.config.update('jax_use_shardy_partitioner', shardy)
+            sj.install('weigh', 'weigh_bwd')
+            jax.clear_caches()
+            made = jax.jit(jax.grad(loss, (0, 1))).lower(x, w).compile()
+            dx, dw = made(x, w)
+            np.testing.assert_array_equal(dx, wanted[0])
+            np.testing.assert_array_equal(dw, wanted[1])
+            self.assertEqual((dx.sharding.spec, dw.sharding.spec), (P('a', 'b'), P('b')))
+            text = made.as_text()
+            self.assertNotIn('all-gather', text)
+            self.assertEqual(len(re.findall(r' all-reduce(?:-start)?\(', text)), 1)
+            ours = sj.jit(jax.grad(loss, (0, 1)), strict=True)(x, w)
+            np.testing.assert_array_equal(ours[1], wanted[1])
+            # What jax.jit lowered has Shardy's text of the rule, which says less than the rule.
+            lowered = jax.jit(jax.grad(loss, (0, 1))).lower(x, w)
+            program = shardcall.partition(lowered)
+            np.testing.assert_array_equal(program.run([self.x, self.w])[1], wanted[1])
+            sj.uninstall()
+
     def test_a_target_without_a_rule_is_refused(self):
         with self.assertRaises(shardcall.Error) as raised:
             sj.install('nothing')

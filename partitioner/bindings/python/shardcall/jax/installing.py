@@ -8,6 +8,7 @@ from shardcall import arrays
 from shardcall import partitioners
 from shardcall import options
 from shardcall import registry
+from shardcall.jax import settings
 from shardcall.errors import Error
 from shardcall.jax import compat
 from shardcall.jax.compat import ir
@@ -117,7 +118,8 @@ def _with_rule(ctx, *operands, target_name, **params):
     propagates by."""
     results = _lowering(ctx, *operands, target_name=target_name, **params)
     targets = _installed.get(target_name)
-    if targets is None or not compat.use_shardy.value:
+    # Our own partitioner knows the rule itself, and more of it than the text has.
+    if targets is None or not compat.use_shardy.value or settings.current() is not None:
         return results
     for op in {r.owner for r in results if isinstance(r, ir.Value)}:
         if op.name != 'stablehlo.custom_call' or 'sdy.sharding_rule' in op.attributes:
