@@ -20,9 +20,8 @@ AxisList WholeAxesThatDivide(const BaseMesh& mesh, absl::Span<const AxisRef> axe
   }
   AxisList out, rest = Canonical(mesh, axes);
   while (!rest.empty()) {
-    const auto next = absl::c_find_if(whole, [&](const AxisList& w) {
-      return AxesSize(w) > 1 && IsPrefix(mesh, w, rest);
-    });
+    const auto next = absl::c_find_if(
+        whole, [&](const AxisList& w) { return AxesSize(w) > 1 && IsPrefix(mesh, w, rest); });
     if (next == whole.end() || size % AxesSize(*next) != 0) break;
     size /= AxesSize(*next);
     out.insert(out.end(), next->begin(), next->end());

@@ -116,9 +116,8 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   out->rules = std::make_unique<RuleTable>(out->program,
                                            RuleOptions{options.targets, options.allow_replicate});
   do {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        out->shardings,
-        Propagate(out->program, *out->rules, {options.propagate, options.spmd.cost}));
+    SHARDCALL_ASSIGN_OR_RETURN(out->shardings, Propagate(out->program, *out->rules,
+                                                         {options.propagate, options.spmd.cost}));
     SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   } while (options.even_edges && CloseUnevenParameters(out->shardings, &out->program));
   if (options.even_edges) EvenResults(out->program, &out->shardings);

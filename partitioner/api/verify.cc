@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/whole_calls.h"
 #include "shardcall/partitioner/exactness/exactness.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
@@ -196,7 +197,10 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   };
   const bool manual = HasManualRegion(module);
   const std::vector<LeafShape> parameters = ParameterLeaves(module);
-  const absl::StatusOr<ExactEvaluator> evaluator = ExactEvaluator::Create(module, manual);
+  SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> whole,
+                             WithWholeCalls(module, options.partition, options.handlers));
+  const absl::StatusOr<ExactEvaluator> evaluator =
+      ExactEvaluator::Create(whole.has_value() ? *whole : module, manual);
   if (absl::IsUnimplemented(evaluator.status())) return unsupported(evaluator.status());
   SHARDCALL_RETURN_IF_ERROR(evaluator.status());
 

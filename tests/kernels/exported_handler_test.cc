@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 
 #include "absl/strings/match.h"
+#include "shardcall/collectives/in_process/in_process.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {
@@ -70,6 +72,57 @@ TEST(ExportedHandlerTest, OperandsResultsAndAttributesComeThroughAsTheyAre) {
   const auto* nested = absl::get_if<Attribute::Dictionary>(&map.Find("i")->value);
   ASSERT_NE(nested, nullptr);
   EXPECT_EQ(*AttributeMapView(*nested).GetInt("j", 0), -9);
+}
+
+// Numbers devices backwards, and has a communicator with nobody.
+class Backwards : public SiteDevices {
+ public:
+  explicit Backwards(Communicator* communicator) : communicator_(communicator) {}
+  absl::StatusOr<Device> Enter(int ordinal, int64_t run_id) override {
+    if (run_id != 7) return absl::NotFoundError("no such run");
+    return Device{3 - ordinal, communicator_, nullptr};
+  }
+
+ private:
+  Communicator* const communicator_;
+};
+
+TEST(ExportedHandlerTest, ACallWithASiteHasItsDeviceAndItsCommunicator) {
+  InProcessWorld world(1, absl::Seconds(5));
+  const std::unique_ptr<Communicator> communicator = world.Rank(0);
+  AddExportedSite({.number = 42,
+                   .instruction = "there",
+                   .num_devices = 4,
+                   .mesh = nullptr,
+                   .devices = std::make_shared<Backwards>(communicator.get())});
+  const HandlerEntry entry = ThroughTheAbi(
+      Entry("sited",
+            [&](const HandlerContext& context, absl::Span<const BufferView>,
+                absl::Span<const BufferView>) -> absl::Status {
+              EXPECT_EQ(context.attribute_map().entries().size(), 1u);  // without its site
+              EXPECT_EQ(context.instruction, "there");
+              EXPECT_EQ(context.num_devices, 4);
+              EXPECT_EQ(context.device_ordinal, 2);
+              EXPECT_EQ(context.communicator, communicator.get());
+              if (*context.attribute_map().GetBool("fails", false))
+                return absl::InternalError("no");
+              return context.communicator->Barrier({0}, {"%there"});
+            }));
+  for (const bool fails : {false, true}) {
+    TestCall call(fails ? "{fails = true, shardcall.site = 42 : i64}"
+                        : "{fails = false, shardcall.site = 42 : i64}");
+    call.context.device_ordinal = 1;
+    call.context.run_id = 7;
+    EXPECT_EQ(call.Run(entry, {}, {}).ok(), !fails);
+  }
+  // The others do not wait for a device that failed.
+  EXPECT_TRUE(absl::IsAborted(communicator->Barrier({0}, {"%later"})));
+  TestCall other_run("{fails = false, shardcall.site = 42 : i64}");
+  EXPECT_FALSE(other_run.Run(entry, {}, {}).ok());
+  TestCall unknown("{fails = false, shardcall.site = 43 : i64}");
+  unknown.context.run_id = 7;
+  const absl::Status status = unknown.Run(entry, {}, {});
+  EXPECT_TRUE(absl::StrContains(status.message(), "E312")) << status;
 }
 
 TEST(ExportedHandlerTest, ErrorsAndThrowsAreErrorsOfTheCall) {

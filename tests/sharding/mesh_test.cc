@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/sharding/axis_names.h"
-#include "shardcall/sharding/whole_axes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/whole_axes.h"
 #include "tests/sharding/mesh_cases.h"
 
 namespace shardcall {
@@ -155,7 +155,7 @@ TEST(AxisNamesTest, WholeAxesThatDivideASizeAreKept) {
   EXPECT_EQ(kept({{0, 1, 8}}, 16), "\"a\", \"b\"");
   EXPECT_EQ(kept({{0, 1, 8}}, 4), "\"a\"");
   EXPECT_EQ(kept({{0, 1, 8}}, 3), "");
-  EXPECT_EQ(kept({{0, 1, 4}}, 8), "\"a\"");   // half of b is not named
+  EXPECT_EQ(kept({{0, 1, 4}}, 8), "\"a\"");  // half of b is not named
   EXPECT_EQ(kept({{0, 2, 2}}, 8), "");
   EXPECT_EQ(kept({{0, 2, 4}, {0, 1, 2}}, 8), "\"b\", \"a\"");
   EXPECT_EQ(kept({{0, 2, 4}, {0, 1, 2}}, 4), "\"b\"");

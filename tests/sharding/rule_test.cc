@@ -207,8 +207,8 @@ TEST_F(RuleTest, MoreThanEighteenFactorsGetNumberedLetters) {
 
 // Shardy's verifier refuses a reduction factor that a result has.
 TEST_F(RuleTest, AFactorThatOneResultHasAndAnotherSumsOverIsNoReductionInSdyText) {
-  const auto rule = Make({.rule = "b d k, b d k -> b d, d", .reduction = {{"b", PartialOp::kSum},
-                                                                          {"k", PartialOp::kSum}}},
+  const auto rule = Make({.rule = "b d k, b d k -> b d, d",
+                          .reduction = {{"b", PartialOp::kSum}, {"k", PartialOp::kSum}}},
                          {{8, 4, 2}, {8, 4, 2}}, {{8, 4}, {4}});
   ASSERT_TRUE(rule.ok()) << rule.status();
   EXPECT_EQ(rule->ToSdyText(),

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/match.h"
+#include "absl/types/span.h"
+
 namespace shardcall::inline internal {
 namespace {
 
@@ -67,6 +70,36 @@ void* HandleAround(const void* address) {
   void* const handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_LOCAL);
   if (handle != nullptr) dlclose(handle);
   return handle;
+}
+
+bool ObjectHolds(const void* address, absl::string_view bytes) {
+  struct Search {
+    const char* address;
+    absl::string_view bytes;
+    bool found;
+  } search = {static_cast<const char*>(address), bytes, false};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        const auto loaded = [&](const ElfW(Phdr) & segment) {
+          const auto* const begin =
+              reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+          return segment.p_type == PT_LOAD ? absl::string_view(begin, segment.p_memsz)
+                                           : absl::string_view();
+        };
+        const absl::Span<const ElfW(Phdr)> segments(object->dlpi_phdr, object->dlpi_phnum);
+        const bool around = std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
+          const absl::string_view memory = loaded(segment);
+          return s.address >= memory.data() && s.address < memory.data() + memory.size();
+        });
+        if (!around) return 0;
+        s.found = std::any_of(segments.begin(), segments.end(), [&](const auto& segment) {
+          return (segment.p_flags & PF_R) != 0 && absl::StrContains(loaded(segment), s.bytes);
+        });
+        return 1;
+      },
+      &search);
+  return search.found;
 }
 
 bool InOneObject(const void* a, const void* b) {

@@ -7,6 +7,7 @@
 #include <link.h>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 
 namespace shardcall::inline internal {
 
@@ -21,6 +22,9 @@ void ForEachExport(const link_map& object,
 // Takes the loader's lock. The handle of the library that contains an address. It is the same
 // however often the library is opened, and must not be closed. Null for the program.
 void* HandleAround(const void* address);
+// Takes the loader's lock. Whether `bytes` occur in memory that was loaded from the library or
+// program that contains an address.
+bool ObjectHolds(const void* address, absl::string_view bytes);
 // Whether both addresses are in the same library or program.
 bool InOneObject(const void* a, const void* b);
 

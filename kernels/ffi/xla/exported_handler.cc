@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/exported_handler.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <map>
@@ -33,6 +34,7 @@ struct Table {
   // By target, platform, API version and text.
   std::map<std::tuple<std::string, std::string, int, std::string>, int> slots;
   std::array<std::shared_ptr<const Exported>, kMostExported> exported;
+  std::map<int64_t, std::shared_ptr<const ExportedSite>> sites;
 };
 Table& TheTable() {
   static auto* const kTable = new Table;
@@ -45,8 +47,47 @@ BufferView View(const void* at) {
   return {type, std::vector<int64_t>(b.dims, b.dims + b.rank), b.data, IsPackedType(type)};
 }
 
+// Takes the number of the call's site out of its attributes. Null: it has none.
+absl::StatusOr<std::shared_ptr<const ExportedSite>> TakeSite(Attribute::Dictionary* attributes) {
+  const auto at = std::find_if(attributes->begin(), attributes->end(),
+                               [](const auto& entry) { return entry.first == kSiteAttribute; });
+  if (at == attributes->end()) return std::shared_ptr<const ExportedSite>();
+  const auto* const scalar = absl::get_if<AttributeScalar>(&at->second.value);
+  const int64_t number = scalar == nullptr ? -1 : scalar->i;
+  attributes->erase(at);
+  Table& table = TheTable();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  const auto found = table.sites.find(number);
+  if (found != table.sites.end()) return found->second;
+  return ToStatus({.code = "E312",
+                   .message = "a call of another process: its devices are not known here",
+                   .fix = "Compile the program in the process that runs it"});
+}
+
+// The device that runs the call, as its site numbers them.
+absl::StatusOr<SiteDevices::Device> EnterSite(const ExportedSite& site, const abi::CallFrame& frame,
+                                              int64_t* run_id) {
+  abi::DeviceOrdinalGetArgs device = {{sizeof(abi::DeviceOrdinalGetArgs), nullptr}, frame.ctx, 0};
+  abi::RunIdGetArgs run = {{sizeof(abi::RunIdGetArgs), nullptr}, frame.ctx, 0};
+  for (abi::Error* const error :
+       {frame.api->device_ordinal_get(&device), frame.api->run_id_get(&run)}) {
+    if (error == nullptr) continue;
+    abi::ErrorDestroyArgs destroy = {{sizeof(abi::ErrorDestroyArgs), nullptr}, error};
+    frame.api->error_destroy(&destroy);
+    return ToStatus({.code = "E312",
+                     .message = "the runtime does not tell which of its devices runs a call",
+                     .where = absl::StrCat("%", site.instruction),
+                     .fix = "Run the program with shardcall.run"},
+                    absl::StatusCode::kUnimplemented);
+  }
+  *run_id = run.run_id;
+  return site.devices->Enter(device.device_ordinal, run.run_id);
+}
+
 absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
-  const AttributeMapView attributes(DecodeAttributes(frame.attrs));
+  Attribute::Dictionary entries = DecodeAttributes(frame.attrs);
+  SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const ExportedSite> site, TakeSite(&entries));
+  const AttributeMapView attributes(std::move(entries));
   HandlerContext context;
   context.target = exported.entry.target;
   context.instruction = "a call of another runtime";
@@ -55,16 +96,29 @@ absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
   context.api_version = exported.call.api_version;
   context.backend_config = exported.call.backend_config;
   context.tuple_result = frame.rets.size != 1;
+  SiteDevices::Device device;
+  if (site != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(device, EnterSite(*site, frame, &context.run_id));
+    context.instruction = site->instruction;
+    context.num_devices = site->num_devices;
+    context.mesh = site->mesh.get();
+    context.device_ordinal = device.partition;
+    context.communicator = device.communicator;
+  }
   std::vector<BufferView> operands, results;
   for (int64_t k = 0; k < frame.args.size; ++k) operands.push_back(View(frame.args.args[k]));
   for (int64_t k = 0; k < frame.rets.size; ++k) results.push_back(View(frame.rets.rets[k]));
+  absl::Status status;
   try {
-    return CallConverted(exported.entry.packed, context, operands, results, exported.entry.host);
+    status = CallConverted(exported.entry.packed, context, operands, results, exported.entry.host);
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("the handler threw: ", e.what()));
+    status = absl::InternalError(absl::StrCat("the handler threw: ", e.what()));
   } catch (...) {
-    return absl::InternalError("the handler threw");
+    status = absl::InternalError("the handler threw");
   }
+  // The others need not wait for this device.
+  if (!status.ok() && device.communicator != nullptr) device.communicator->Abort(status);
+  return status;
 }
 
 abi::Error* Handle(int slot, abi::CallFrame* frame) {
@@ -102,6 +156,13 @@ constexpr std::array<abi::Handler*, sizeof...(kNumbers)> AllSlots(
 }
 
 }  // namespace
+
+void AddExportedSite(ExportedSite site) {
+  Table& table = TheTable();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  const int64_t number = site.number;
+  table.sites.try_emplace(number, std::make_shared<const ExportedSite>(std::move(site)));
+}
 
 absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
                                                const ExportedCall& call) {

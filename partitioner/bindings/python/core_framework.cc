@@ -2,12 +2,14 @@
 // Takes over JAX's registrations for XLA plugins: partitioners of targets, and targets with batch
 // dims. JAX gets a PJRT table that has only the extension for these registrations.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
@@ -17,6 +19,7 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
+#include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -83,6 +86,15 @@ absl::StatusOr<std::string> ToHlo(absl::string_view program) {
   }
 }
 
+// A program as StableHLO, which XLA reads where it asks a partitioner.
+absl::StatusOr<std::string> ToStablehlo(absl::string_view program) {
+  if (LooksLikeStablehlo(program)) return std::string(program);
+  SHARDCALL_ASSIGN_OR_RETURN(const Module module,
+                             pjrt::ReadProgram(std::make_shared<const std::string>(program),
+                                               "a local computation", TargetRegistry()));
+  return WriteStablehloBytecode(module, {.all_call_layouts = true});
+}
+
 }  // namespace
 
 const void* FrameworkTable() {
@@ -147,6 +159,20 @@ void DefineFramework(nb::module_& m) {
   m.def("framework_api", [] { return nb::capsule(FrameworkTable(), "pjrt_c_api"); });
   m.def("set_stablehlo_to_hlo",
         [](nb::object to_hlo) { Registered::OfProcess().to_hlo = std::move(to_hlo); });
+  m.def(
+      "to_stablehlo",
+      [](const nb::bytes& program) { return ToBytes(Take(ToStablehlo(ViewOf(program)))); },
+      "program"_a);
+  // The targets that have a partitioner.
+  m.def("partitioned_targets", [] {
+    Registered& r = Registered::OfProcess();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    std::vector<std::string> names;
+    for (const auto& [name, callbacks] : r.targets) {
+      if (callbacks != nullptr) names.push_back(name);
+    }
+    return names;
+  });
   // The number of changes, which grows with each registration.
   m.def("registrations", [] {
     Registered& r = Registered::OfProcess();

@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/communicating_calls.h"
 #include "shardcall/partitioner/bindings/xla/exported_calls.h"
 #include "shardcall/partitioner/bindings/xla/framework_program.h"
 #include "shardcall/partitioner/bindings/xla/manual_computation.h"
@@ -165,10 +166,14 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
 
 // The program over global arrays for XLA to compile, and the functions that XLA needs for it:
 // (StableHLO, HLO proto, why there is only a proto, whether to use Shardy, [(name, platform,
-// address)]).
+// address)], [(target, its further name)]). `known`: targets for which XLA has a function; `asked`:
+// those for which it has a partitioner; `ordinals`: the number of each device in the runtime, by
+// partition, if all of them are in this process.
 nb::tuple ForJax(const Program& p, const std::string& platform,
-                 const std::vector<std::string>& known) {
+                 const std::vector<std::string>& known, const std::vector<std::string>& asked,
+                 const std::vector<int>& ordinals) {
   struct Made {
+    std::vector<RenamedTarget> names;
     ExportedCalls calls;
     bool shardy = true;
     std::string stablehlo, proto;  // one of them is empty
@@ -176,12 +181,18 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
   };
   Made made = WithoutGil([&]() -> absl::StatusOr<Made> {
     Made m;
-    SHARDCALL_ASSIGN_OR_RETURN(const ManualComputation whole, AsManualComputation(p.local()));
+    SHARDCALL_ASSIGN_OR_RETURN(ManualComputation whole, AsManualComputation(p.local()));
     m.shardy = whole.shardy;
+    const absl::flat_hash_set<std::string> functions(known.begin(), known.end());
+    const HandlerRegistry& handlers = p.targets->registry.handlers;
     SHARDCALL_ASSIGN_OR_RETURN(
-        m.calls,
-        ExportCalls(whole.module, platform, p.num_partitions(), p.targets->registry.handlers,
-                    absl::flat_hash_set<std::string>(known.begin(), known.end())));
+        std::vector<ExportedTarget> communicating,
+        ExportCommunicating(handlers, platform, ordinals, p.num_partitions(),
+                            p.partitioned->global->program.mesh, &whole.module));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        m.calls, ExportCalls(whole.module, platform, p.num_partitions(), handlers, functions));
+    m.names = RenamePartitioned({asked.begin(), asked.end()}, functions, &whole.module, &m.calls);
+    for (ExportedTarget& t : communicating) m.calls.targets.push_back(std::move(t));
     StablehloOptions stablehlo;
     stablehlo.typed_calls = m.calls.renamed;
     absl::StatusOr<std::string> written = WriteStablehloBytecode(whole.module, stablehlo);
@@ -200,8 +211,10 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
   for (const ExportedTarget& t : made.calls.targets) {
     functions.append(nb::make_tuple(t.name, t.platform, reinterpret_cast<uintptr_t>(t.function)));
   }
+  nb::list names;
+  for (const RenamedTarget& t : made.names) names.append(nb::make_tuple(t.target, t.name));
   return nb::make_tuple(ToBytes(made.stablehlo), ToBytes(made.proto), made.why, made.shardy,
-                        functions);
+                        functions, names);
 }
 
 std::string Explained(const Program& p, const std::string& format) {
@@ -334,7 +347,7 @@ void DefinePrograms(nb::module_& m) {
       .def("inputs", [](const Program& p) { return LeafTypes(ParameterLeaves(p.global())); })
       .def("outputs", [](const Program& p) { return LeafTypes(ResultLeaves(p.global())); })
       .def("run", &RunProgram, "inputs"_a, "deadline_s"_a)
-      .def("for_jax", &ForJax, "platform"_a, "known"_a);
+      .def("for_jax", &ForJax, "platform"_a, "known"_a, "asked"_a, "ordinals"_a);
   m.def(
       "looks_like_stablehlo", [](const nb::bytes& b) { return LooksLikeStablehlo(ViewOf(b)); },
       "bytes"_a);

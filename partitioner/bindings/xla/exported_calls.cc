@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/xla/exported_calls.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -80,6 +81,42 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
       out.targets.push_back(std::move(target));
     }
     if (!plain) out.renamed.emplace(k, out.targets[at->second].name);
+  }
+  return out;
+}
+
+std::vector<RenamedTarget> RenamePartitioned(const absl::flat_hash_set<std::string>& asked,
+                                             const absl::flat_hash_set<std::string>& known,
+                                             Module* module, ExportedCalls* calls) {
+  std::map<std::string, std::string> names;
+  std::vector<RenamedTarget> out;
+  const auto own = [&](const std::string& target) {
+    return std::find_if(calls->targets.begin(), calls->targets.end(),
+                        [&](const ExportedTarget& t) { return t.name == target; });
+  };
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    const Instruction& instr = module->instr(InstrId(k));
+    if (instr.opcode != Opcode::kCustomCall || calls->renamed.contains(k)) continue;
+    CustomCallAttrs attrs = instr.as<CustomCallAttrs>();
+    const std::string target(attrs.target);
+    if (!asked.contains(target)) continue;
+    const auto [name, fresh] = names.try_emplace(target);
+    if (fresh) {
+      const auto exported = own(target);
+      if (exported == calls->targets.end() && !known.contains(target)) {
+        name->second = target;
+      } else {
+        name->second = absl::StrCat(target, "@shard");
+        if (exported != calls->targets.end()) {
+          exported->name = name->second;
+        } else {
+          out.push_back({target, name->second});
+        }
+      }
+    }
+    if (name->second == target) continue;
+    attrs.target = name->second;
+    module->mutable_instr(InstrId(k)).attrs = InternAttributes(module->context(), attrs);
   }
   return out;
 }

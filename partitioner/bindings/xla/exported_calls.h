@@ -38,6 +38,19 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
                                           int num_devices, const HandlerRegistry& handlers,
                                           const absl::flat_hash_set<std::string>& known = {});
 
+// Calls of targets for which the runtime's own XLA has a partitioner: it asks that one for each of
+// them, also for one that was partitioned already, whose operands are shards. Under another name
+// they stay as they stand.
+struct RenamedTarget {
+  std::string target, name;
+};
+// Renames those of the targets `asked` in `module`, in the functions of `calls`, too. The result
+// lists the targets in `known`, whose functions the runtime must also have under the new name. A
+// target without a function keeps its name.
+std::vector<RenamedTarget> RenamePartitioned(const absl::flat_hash_set<std::string>& asked,
+                                             const absl::flat_hash_set<std::string>& known,
+                                             Module* module, ExportedCalls* calls);
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_EXPORTED_CALLS_H_

@@ -4,6 +4,8 @@ StableHLO. JAX is imported only where there is such a thing."""
 import importlib.util
 import sys
 
+from shardcall import _core
+
 
 def is_lowered(program):
     stages = sys.modules.get('jax.stages')
@@ -24,6 +26,27 @@ def _converted(module):
     from shardcall.jax import conversion
     return (conversion.to_hlo(module), conversion.name_of(module),
             conversion.num_partitions_of(module))
+
+
+def take_registrations(program, data):
+    """Takes over what this process has registered with JAX alone and a program, with the bytes
+    `data`, may need: kernels of jax.ffi, and custom_partitioning."""
+    if 'jaxlib.xla_client' in sys.modules:
+        from shardcall import xla_client
+        xla_client._take_from_jaxlib(data)
+    if is_lowered(program):
+        from shardcall.jax import compiling
+        compiling.take_framework_targets()
+
+
+def has_partitioner_alone(target, program):
+    """Whether a partitioner in Python makes a program of the target's calls, in place of a kernel:
+    that of what JAX has lowered."""
+    if not is_lowered(program):
+        return False
+    take_registrations(program, b'')
+    return (target in _core.partitioned_targets() and
+            target not in _core.registered_targets('cpu'))
 
 
 def of_stablehlo(data):

@@ -148,10 +148,12 @@ class ForXla:
         if failed is not None:
             raise failed
         if not _is_manual(result_sharding):
-            return self._asked.partition(shapes, shardings, result_shape, result_sharding, config)
+            module, operands, result = self._asked.partition(
+                shapes, shardings, result_shape, result_sharding, config)
+            return _core.to_stablehlo(module), operands, result
         module, _, _ = self._asked.partition(shapes, list(map(_whole, shardings)), result_shape,
                                              _whole(result_sharding), config)
-        return module, shardings, result_sharding
+        return _core.to_stablehlo(module), shardings, result_sharding
 
 
 def over_bytes(callbacks):
@@ -171,6 +173,11 @@ def over_bytes(callbacks):
         return proto_of(callbacks.propagate(sharding_of(sharding), shape_of(shape), config))
 
     return partition, infer, propagate
+
+
+def known_to_xla():
+    """The targets for whose calls XLA in JAX asks a partitioner."""
+    return sorted({*_in_xla, *_core.partitioned_targets()})
 
 
 _in_xla = {}  # by target: the partitioner that XLA in JAX uses now

@@ -68,9 +68,10 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         key = key_over(settings.targets, rules if key[0] else None, plugins if key[1] else None)
         limit = limit or settings.max_reshard_bytes
         allowed = allowed or settings.allow_replicate
-    targets = made(key)  # before the program is read, for errors in rules
+    made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter)
-    return _core.Request(data, name, converter, targets, count or partitions, bool(propagate),
+    _lowered.take_registrations(program, data)
+    return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
                          list(allowed), limit), key
 
 
@@ -269,6 +270,9 @@ def check_rule(target: str, program: Optional[ProgramLike] = None, *, seed: int 
       Error: a target without a rule (E101) or kernel (E140), or a kernel that takes no call that
         was tried (E190).
     """
+    if program is not None and _lowered.has_partitioner_alone(target, program):
+        return _check_as_sharded(program, seed=seed, deadline=deadline, rules=rules,
+                                 plugins=plugins, **options)
     if program is None:
         if options:
             raise TypeError(f'{", ".join(options)} without a program: expected rules, plugins, seed, '
@@ -286,3 +290,17 @@ def checked(key, target, request, *, seed, vjp, deadline):
         _options.seconds('deadline', deadline)))
     return RuleCheck(details['verdict'], details.get('suggestion', ''),
                      tuple(details.get('untested', ())), details)
+
+
+def _check_as_sharded(program, **options):
+    """The check of a target without a kernel, whose partitioner makes a program of a call, such as
+    a custom_partitioning. That knows the program's own mesh alone, so what is tried are the
+    program's shardings."""
+    found = verify(program, **options)
+    if found.status == 'unsupported':
+        raise Error(f'E191 the calls cannot be checked: {found.reason}. Fix: Check a program of ops '
+                    'that are evaluated here')
+    verdict = 'holds' if found else 'incorrect'
+    untested = ('shardings other than those of the program',)
+    return RuleCheck(verdict, '', untested, {**found.details, 'verdict': verdict,
+                                             'untested': list(untested)})

@@ -30,6 +30,7 @@ _handlers = {}  # of targets, by platform
 _targets = {}  # targets without a handler yet
 _type_handlers = {}
 _types = {}
+_taken = set()  # targets of jaxlib that _take_from_jaxlib has seen
 _inspected = {}  # by id: (handler, its bytes)
 _STAGES = ('instantiate', 'prepare', 'initialize', 'execute')
 
@@ -120,15 +121,23 @@ def register_custom_call_target(
               lambda handler: handler(name, fn, on, api_version, traits))
 
 
-def _take_from_jaxlib(name, platform):
-    """Has us know a kernel, if there is one, that is registered with jaxlib alone."""
-    if _jaxlib is None or name in _core.registered_targets(platform):
+def _take_from_jaxlib(program):
+    """Has us know the kernels for CPUs that are registered with jaxlib alone, as by jax.ffi, and
+    whose names `program` has, which is a program's bytes or a target. Our own stay."""
+    if _jaxlib is None:
         return
-    fn = _jaxlib.custom_call_targets(_core.platform_name(platform)).get(name)
-    if isinstance(fn, dict):
-        _core.register_target(name, [fn.get(s) for s in _STAGES], platform, 1, 0)
-    elif fn is not None:
-        _core.register_target(name, [None, None, None, fn], platform, 0, 0)
+    for name, fn in _jaxlib.custom_call_targets('Host').items():
+        called = name == program if isinstance(program, str) else name.encode() in program
+        # Callbacks of Python need contexts that XLA alone has.
+        if name in _taken or not called or name.startswith('xla_ffi_python'):
+            continue
+        stages = [fn.get(s) for s in _STAGES] if isinstance(fn, dict) else [None, None, None, fn]
+        try:
+            _core.register_target(name, stages, 'cpu', int(isinstance(fn, dict)), 0)
+        except Error as e:
+            if e.code not in ('E141', 'E144'):  # one of ours, or one that we cannot call
+                raise
+        _taken.add(name)
 
 
 def register_custom_call_handler(platform: str, handler: Callable) -> None:
@@ -174,8 +183,9 @@ def register_custom_call_partitioner(
       prop_user_sharding: (result sharding, shape, backend_config) -> the sharding that the
         call's result can have.
       partition: (shapes, shardings, result shape, result sharding, backend_config) -> (module,
-        operand shardings, result sharding): the call on shards as bytes of StableHLO, or of HLO
-        where XLA is not asked, which it is to do with operands that are sharded so.
+        operand shardings, result sharding): the call on shards, as bytes of StableHLO or of HLO,
+        and how its operands and result are to be sharded. It stays as it is given: a call of the
+        same target in it is not partitioned again.
       infer_sharding_from_operands: (shapes, shardings, result shape, backend_config) -> the
         result's sharding, or None.
       can_side_effecting_have_replicated_sharding: calls with side effects may be replicated.

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library of kernels.cc, compiled against the headers of this process's jaxlib."""
+"""The library of kernels.cc, or of another file here, compiled against the headers of this
+process's jaxlib."""
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'kernels.cc')
+SOURCES = os.path.dirname(os.path.abspath(__file__))
 
 
-def library(folder):
+def library(folder, source='kernels.cc'):
     """The ctypes library, which is compiled into `folder`. Ends the process with status 77
     where there is no compiler, or no jaxlib."""
     try:
@@ -21,7 +22,7 @@ def library(folder):
     if compiler is None:
         print('SKIPPED: no C++ compiler')
         sys.exit(77)
-    path = os.path.join(folder, 'libkernels.so')
+    path = os.path.join(folder, f'lib{source}.so')
     subprocess.run([compiler, '-std=c++17', '-O1', '-w', '-fPIC', '-shared', '-isystem', jax.ffi.include_dir(),
-                    '-o', path, SOURCE], check=True)
+                    '-o', path, os.path.join(SOURCES, source)], check=True)
     return ctypes.CDLL(path)

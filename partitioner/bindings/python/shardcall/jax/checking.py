@@ -15,6 +15,7 @@ from shardcall.errors import Error
 from shardcall.jax import call_types
 from shardcall.jax import functions
 from shardcall.jax import settings as _settings
+from shardcall.jax import sharded_check
 from shardcall.types import Paths, Rules
 
 
@@ -60,14 +61,16 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
     if differentiated and not example:
         raise Error(f'E191 the gradient of "{name}" is a function: expected a call of it. '
                     'Fix: Give an example of its operands')
-    xla_client._take_from_jaxlib(name, 'cpu')
+    xla_client._take_from_jaxlib(name)
     options = dict(vjp=vjp and not differentiated, seed=seed, deadline=deadline)
     if not example:
         return programs.checked(own.targets, name, None, **options)
+    called = functools.partial(function, **attributes)
+    if name == sharded_check.TARGET:  # on one device it is lowered as the function itself
+        return sharded_check.check(called, example, seed=seed, deadline=deadline)
     with _settings.context(own):
         # On one device and without a mesh: the check makes its own programs of the calls.
-        lowered = jax.jit(functools.partial(function, **attributes)).lower(
-            *map(call_types.plain, example))
+        lowered = jax.jit(called).lower(*map(call_types.plain, example))
     found = programs.check_rule(name, functions.staged(lowered, own), **options)
     if differentiated and found:
         return _with_gradient(found, function, example, seed, attributes)

@@ -7,8 +7,10 @@ import threading
 import jax
 
 from shardcall import _core
+from shardcall import partitioners
 from shardcall import registry
 from shardcall import telling
+from shardcall import xla_client as registrations
 from shardcall.errors import Error
 from shardcall.jax import compat
 from shardcall.jax import conversion
@@ -30,7 +32,6 @@ def install():
     with _lock:
         if _ORIGINAL is not None:
             return
-        _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
         _ORIGINAL = compat.compile_step()
         compat.set_compile_step(_compile)
 
@@ -60,10 +61,11 @@ class _Partitioned(Exception):
         self.program = program
 
 
-def _framework_targets():
+def take_framework_targets():
     """Takes over what JAX has registered for the XLA of plugins since."""
     global _framework
     with _lock:
+        _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
         callbacks = compat.plugin_callbacks()
         for callback in callbacks[_framework:]:
             try:
@@ -153,8 +155,10 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     if settings.report:
         program.write_report(settings.report)
     platform = _platform(backend)
-    code, proto, why, shardy, functions = program.for_jax(platform, _known(platform))
+    code, proto, why, shardy, functions, names = program.for_jax(
+        platform, _known(platform), partitioners.known_to_xla(), _ordinals(backend, devices))
     _register(backend, functions)
+    _register_again(platform, names)
     if not code:  # XLA converts what our writer does not
         _left_to_xla.add(why)
         code = conversion.hlo_to_bytecode(proto)
@@ -167,7 +171,9 @@ def _named(computation):
 
 
 def _partition(settings, backend, computation, build):
-    _framework_targets()
+    code = conversion.to_bytecode(computation)
+    take_framework_targets()
+    registrations._take_from_jaxlib(code)
     targets = registry.made(settings.targets)
 
     def partition(program):
@@ -180,7 +186,7 @@ def _partition(settings, backend, computation, build):
 
     try:
         try:
-            return partition(conversion.to_bytecode(computation))
+            return partition(code)
         except Error as e:
             # XLA converts what our reader does not.
             if e.code != 'E035':
@@ -233,6 +239,27 @@ def _register(backend, functions):
                     f'E141 custom call "{name}" has another kernel than in a program that was '
                     f'compiled before, and XLA keeps the first one on {platform}. Fix: Give the '
                     'kernel a target name of its own', 'ALREADY_EXISTS')
+
+
+def _ordinals(backend, devices):
+    """The number of each device of a program in XLA's runtime, by partition; none if some of them
+    are in other processes."""
+    flat = list(devices.flat)
+    if any(d.process_index != backend.process_index() for d in flat):
+        return []
+    return [d.local_hardware_id for d in flat]
+
+
+def _register_again(platform, names):
+    """Gives XLA functions that it has under a further name: [(target, the further name)]."""
+    for target, name in names:
+        with _lock:
+            if (platform, name) in _registered:
+                continue
+            function = compat.custom_call_targets(platform)[target]
+            partitioners.jaxlib.register_custom_call_target(
+                name, function, platform, api_version=1 if isinstance(function, dict) else 0)
+            _registered[(platform, name)] = function
 
 
 def _replaced(compile_options, shardy):

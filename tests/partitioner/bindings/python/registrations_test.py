@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is registered with JAX alone, by jax.ffi or as a custom_partitioning, in the functions that
+need no sj.jit: shardcall.run, verify, check_rule, sj.check. And kernels that communicate, under
+sj.jit. Exit status 77 without JAX or a C++ compiler."""
+import os
+import sys
+import tempfile
+import unittest
+
+os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import kernels  # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory()
+LIBRARY = kernels.library(FOLDER.name)
+DIVIDE = kernels.library(FOLDER.name, 'partitioned_kernels.cc').divide
+COMMUNICATING = kernels.library(FOLDER.name, 'communicating_kernels.cc')
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.experimental.custom_partitioning import custom_partitioning  # noqa: E402
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
+import shardcall  # noqa: E402
+import shardcall.jax as sj  # noqa: E402
+
+MESH = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Auto,) * 2)
+X = (np.arange(8 * 6, dtype=np.float32) % 11 - 5).reshape(8, 6)
+RULE = {'rule': 'm k -> m', 'reduction': {'k': 'add'}, 'pad': {'k': 0}}
+jax.ffi.register_ffi_target('sums', jax.ffi.pycapsule(LIBRARY.row_sum), platform='cpu')
+jax.ffi.register_ffi_target('halved', jax.ffi.pycapsule(DIVIDE), platform='cpu')
+
+
+def sums(x):
+    return jax.ffi.ffi_call('sums', jax.ShapeDtypeStruct(x.shape[:1], x.dtype))(x)
+
+
+def placed(x, *spec):
+    return jax.device_put(x, NamedSharding(MESH, P(*spec)))
+
+
+@custom_partitioning
+def centered(x):
+    return x - x.max(-1, keepdims=True)
+
+
+def rows(mesh, shaped):
+    spec = shaped.sharding.spec
+    return NamedSharding(mesh, P(spec[0] if spec else None, None))
+
+
+centered.def_partition(
+    partition=lambda mesh, args, result: (mesh, centered.fun, rows(mesh, args[0]),
+                                          (rows(mesh, args[0]),)),
+    infer_sharding_from_operands=lambda mesh, args, result: rows(mesh, args[0]),
+    sharding_rule='i j -> i j', need_replication_factors=('j',))
+
+
+class WithoutSjJitTest(unittest.TestCase):
+    def test_kernels_of_jax_ffi_run(self):
+        lowered = jax.jit(sums).lower(placed(X, 'a', 'b'))
+        made, = shardcall.run(lowered, [X], rules={'sums': RULE})
+        np.testing.assert_array_equal(made, X.sum(1))
+        self.assertTrue(shardcall.verify(lowered, [X], rules={'sums': RULE}))
+        found = shardcall.check_rule('sums', lowered, rules={'sums': RULE})
+        self.assertTrue(found, found)
+        wrong = shardcall.check_rule('sums', lowered, rules={
+            'sums': {**RULE, 'reduction': {'k': 'max'}}})
+        self.assertEqual(wrong.verdict, 'incorrect')
+
+    def test_a_program_as_text_or_bytes_has_them_too(self):
+        lowered = jax.jit(lambda x: jax.ffi.ffi_call(
+            'halved', jax.ShapeDtypeStruct(x.shape, x.dtype))(x, n=2)).lower(placed(X, 'a'))
+        for program in (lowered.as_text('hlo'), lowered.as_text()):
+            made, = shardcall.run(program, [X], rules={'halved': '... -> ...'}, num_partitions=8)
+            np.testing.assert_array_equal(made, X / 2)
+
+    def test_sj_check_takes_a_function_that_calls_several(self):
+        sj.target('sums', **RULE)
+        self.addCleanup(shardcall.registry.redeclare, 'sums', None)
+
+        def f(x):
+            return sums(jax.ffi.ffi_call(
+                'halved', jax.ShapeDtypeStruct(x.shape, x.dtype))(x, n=2))
+
+        self.assertTrue(sj.check(f, X, target='sums'))
+
+    def test_a_custom_partitioning_runs_and_is_proven(self):
+        def f(x):
+            return centered(x) * 2
+
+        wanted = 2 * (X - X.max(-1, keepdims=True))
+        lowered = jax.jit(f).lower(placed(X, 'a', 'b'))
+        program = shardcall.partition(lowered)
+        np.testing.assert_array_equal(program.run([X])[0], wanted)
+        self.assertTrue(shardcall.verify(lowered, [X]))
+        found = shardcall.check_rule('CustomSPMDPartitioning', lowered)
+        self.assertTrue(found, found)
+        self.assertTrue(sj.check(f, placed(X, 'a', 'b'), target='CustomSPMDPartitioning'))
+
+    def test_a_custom_partitioning_with_a_wrong_rule_is_found(self):
+        @custom_partitioning
+        def wrong(x):
+            return x - x.max(-1, keepdims=True)
+
+        same = lambda mesh, args, result: args[0].sharding  # noqa: E731
+        wrong.def_partition(
+            partition=lambda mesh, args, result: (mesh, wrong.fun, args[0].sharding,
+                                                  (args[0].sharding,)),
+            infer_sharding_from_operands=same, sharding_rule='i j -> i j')
+        lowered = jax.jit(lambda x: wrong(x)).lower(placed(X, 'a', 'b'))
+        self.assertEqual(shardcall.check_rule('CustomSPMDPartitioning', lowered).verdict,
+                         'incorrect')
+
+
+class CommunicatorTest(unittest.TestCase):
+    def setUp(self):
+        self.sum_over = sj.target('sum_over', COMMUNICATING.sum_over, rule='m k -> m k',
+                                  shapes=lambda x, **_: x)
+        self.x = placed(X, 'a', 'b')
+
+    def summed(self, axis, times=1, mesh=MESH):
+        return jax.shard_map(lambda x: self.sum_over(x, axis=axis, times=np.int64(times)),
+                             mesh=mesh, in_specs=P('a', 'b'), out_specs=P('a', 'b'),
+                             check_vma=False)
+
+    @staticmethod
+    def expected(axis, x=X, times=1):
+        parts = x.reshape(4, 2, 2, 3)  # a, rows, b, columns
+        for _ in range(times):
+            parts = np.broadcast_to(parts.sum({'a': 0, 'b': 2}[axis], keepdims=True), (4, 2, 2, 3))
+        return parts.reshape(8, 6)
+
+    def test_it_reaches_the_kernel(self):
+        for axis in 'ab':
+            for times in (1, 2):
+                made = sj.jit(self.summed(axis, times), strict=True)(self.x)
+                np.testing.assert_array_equal(made, self.expected(axis, times=times))
+
+    def test_calls_that_do_not_depend_on_each_other_do_not_meet(self):
+        def f(x):
+            return self.summed('a')(x) - self.summed('b')(x * 2), self.summed('a')(x + 1)
+
+        step = sj.jit(f, strict=True)
+        for _ in range(5):  # later runs begin while earlier ones are not done
+            made = step(self.x)
+        np.testing.assert_array_equal(made[0], self.expected('a') - self.expected('b', 2 * X))
+        np.testing.assert_array_equal(made[1], self.expected('a', X + 1))
+
+    def test_in_a_loop(self):
+        def f(x):
+            return jax.lax.fori_loop(0, 3, lambda k, x: self.summed('b')(x), x)
+
+        np.testing.assert_array_equal(sj.jit(f, strict=True)(self.x), self.expected('b', times=3))
+
+    def test_devices_in_another_order(self):
+        mesh = jax.sharding.Mesh(np.array(jax.devices())[::-1].reshape(2, 4).T, ('a', 'b'))
+        x = jax.device_put(X, NamedSharding(mesh, P('a', 'b')))
+        made = sj.jit(self.summed('a', mesh=mesh), strict=True)(x)
+        np.testing.assert_array_equal(made, self.expected('a'))
+
+    def test_an_error_of_one_device_is_that_of_the_program(self):
+        with self.assertRaises(Exception) as raised:
+            jax.block_until_ready(sj.jit(self.summed('c'), strict=True)(self.x))
+        self.assertIn('no such axis: c', str(raised.exception))
+
+
+if __name__ == '__main__':
+    unittest.main()
