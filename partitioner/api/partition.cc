@@ -37,6 +37,7 @@ void Observe(const PartitionOptions& options, absl::string_view stage) {
 absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
   passes.push_back(MakeDeadCodeElimination());
+  passes.push_back(MakeExplicitStarts());
   PipelineOptions pipeline;
   if (options.dump) {
     pipeline.dump = [&](absl::string_view name, const Module& m) {
@@ -89,7 +90,9 @@ absl::Status RemoveShardings(Module* module) {
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     Module module, const PartitionOptions& options) {
   SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
-  if (options.num_partitions == 1 && module.header.num_partitions != 1) {
+  // A program that does not say for how many devices it is may have meshes of several.
+  const bool unsaid = !module.header.has_num_partitions && !HasManualRegion(module);
+  if (options.num_partitions == 1 && (module.header.num_partitions != 1 || unsaid)) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }
   // Assign missing names now, as printing would, so that a stage's printed text, when it is read

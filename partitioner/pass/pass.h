@@ -47,6 +47,10 @@ absl::StatusOr<PassResult> RunPipeline(Module module,
 // rest keeps its order. Parameters stay.
 std::unique_ptr<Pass> MakeDeadCodeElimination();
 
+// Clamps starts of slices that read what other slices give (explicit_starts.cc), so that XLA's
+// simplifier may merge them.
+std::unique_ptr<Pass> MakeExplicitStarts();
+
 // Names every instruction and computation, uniquely in the module: given names
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);

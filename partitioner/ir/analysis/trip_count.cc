@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 
-#include <cstring>
 #include <optional>
+
+#include "shardcall/partitioner/ir/analysis/value_range.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -29,14 +30,10 @@ std::optional<int64_t> ScalarConstant(const Module& m, InstrId id) {
     return std::nullopt;
   }
   const Literal* l = i.as<ConstantAttrs>().literal;
-  const size_t n = ElementTypeBytes(i.shape->element_type());
-  if (l->elided || l->data.size() < n) return std::nullopt;
-  uint64_t bits = 0;
-  std::memcpy(&bits, l->data.data(), n);
-  if (IsSignedInteger(i.shape->element_type()) && n < 8 && (bits >> (8 * n - 1) & 1)) {
-    bits |= ~uint64_t{0} << (8 * n);
+  if (l->elided || l->data.size() < static_cast<size_t>(ElementTypeBytes(i.shape->element_type()))) {
+    return std::nullopt;
   }
-  return static_cast<int64_t>(bits);
+  return IntegerAt(*l, 0);
 }
 
 // Index of the loop-carried element that `id` reads, or -1.

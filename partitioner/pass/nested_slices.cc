@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/pass/nested_slices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/analysis/value_range.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+bool OneWindow(const Shape& indices, int64_t index_vector_dim) {
+  int64_t windows = 1;
+  for (int d = 0; d < indices.rank(); ++d) {
+    if (d != index_vector_dim) windows *= indices.dim(d);
+  }
+  return windows == 1;
+}
+
+// Whether compilers make one slice, or one update, of it.
+bool IsSlice(const Module& m, const Instruction& i) {
+  const auto operands = m.operands(i);
+  // Run-time sizes change where a start is clamped.
+  if (operands.empty() || !m.instr(operands[0]).shape->IsArray() ||
+      m.instr(operands[0]).shape->IsDynamic()) {
+    return false;
+  }
+  switch (i.opcode) {
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+      return true;
+    case Opcode::kGather:
+      return OneWindow(*m.instr(operands[1]).shape, i.as<GatherAttrs>().index_vector_dim);
+    case Opcode::kScatter:
+      return OneWindow(*m.instr(operands[operands.size() / 2]).shape,
+                       i.as<ScatterAttrs>().index_vector_dim);
+    default:
+      return false;
+  }
+}
+
+bool IsEmpty(const Instruction& i) {
+  return i.shape->IsArray() && i.shape->num_elements() == 0;
+}
+
+bool StartsInRange(const Module& m, const Instruction& i) {
+  const StartLimits limits = LimitsOfStarts(m, i);
+  const auto operands = m.operands(i);
+  if (HasTrait(i.opcode, kMapsElements)) {  // a scalar each
+    for (size_t k = 0; k < limits.most.size(); ++k) {
+      if (!StartInRange(m, operands[limits.first + k], limits.most[k])) return false;
+    }
+    return true;
+  }
+  if (limits.most.empty()) return true;
+  // One range for all components.
+  return StartInRange(m, operands[limits.first], *absl::c_min_element(limits.most));
+}
+
+// The operands whose elements `i` hands on, at other places, in other types, or changed one by
+// one. A barrier hands on nothing: compilers do not look through it.
+absl::Span<const InstrId> HandedOn(const Module& m, const Instruction& i) {
+  const auto operands = m.operands(i);
+  switch (i.opcode) {
+    case Opcode::kOptBarrier:
+      return {};
+    case Opcode::kDynamicSlice:
+    case Opcode::kGather:
+      return operands.first(1);
+    case Opcode::kDynamicUpdateSlice:
+      return operands.first(2);
+    case Opcode::kScatter:
+      return operands.first(operands.size() / 2);
+    case Opcode::kConditional:
+      return operands.subspan(1);
+    case Opcode::kBroadcast:
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kCopy:
+    case Opcode::kCall:
+    case Opcode::kFusion:
+      return operands;
+    default:
+      return HasTrait(i.opcode, kElementwise | kMapsElements) ? operands
+                                                              : absl::Span<const InstrId>();
+  }
+}
+
+// Whether what its computations get and give is what a compiler may see in one piece with what is
+// around: not so for a loop that runs more than once.
+bool InOnePiece(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  if (!HasTrait(i.opcode, kControlFlow)) return i.opcode == Opcode::kFusion;
+  if (i.opcode != Opcode::kWhile) return true;
+  return KnownTripCount(m, id) == 1;
+}
+
+class Walk {
+ public:
+  explicit Walk(const Module& m)
+      : m_(m),
+        slice_(m.num_instructions()),
+        behind_(m.num_instructions()),
+        ahead_(m.num_instructions()) {
+    for (int k = 0; k < m.num_instructions(); ++k) slice_[k] = IsSlice(m, m.instr(InstrId(k)));
+    const std::vector<CompId> callees_first = ComputationPostOrder(m);
+    for (bool more = true; more;) {
+      more = false;
+      for (auto c = callees_first.rbegin(); c != callees_first.rend(); ++c) more |= Forwards(*c);
+      for (CompId c : callees_first) more |= Backwards(c);
+    }
+  }
+
+  std::vector<bool> Nested() const {
+    std::vector<bool> nested(m_.num_instructions());
+    for (int k = 0; k < m_.num_instructions(); ++k) {
+      const Instruction& i = m_.instr(InstrId(k));
+      if (!slice_[k] || IsEmpty(i)) continue;
+      nested[k] = (ahead_[k] || AnyGiven(i)) && !StartsInRange(m_, i);
+    }
+    return nested;
+  }
+
+ private:
+  bool Given(InstrId id) const { return slice_[id.value] || behind_[id.value]; }
+  bool AnyGiven(const Instruction& i) const {
+    return absl::c_any_of(HandedOn(m_, i), [&](InstrId o) { return Given(o); });
+  }
+
+  // Marks what consists of elements that a slice gave. Whether that changed what callees get.
+  bool Forwards(CompId c) {
+    bool changed = false;
+    const auto mark = [&](InstrId id) {
+      changed |= !behind_[id.value];
+      behind_[id.value] = true;
+    };
+    for (InstrId id : m_.comp(c).instructions) {
+      const Instruction& i = m_.instr(id);
+      const auto called = CalledComputations(m_, i);
+      const bool piece = !called.empty() && InOnePiece(m_, id);
+      const bool given = AnyGiven(i) || (i.opcode == Opcode::kWhile && Given(m_.operand(id, 0)));
+      if (given && (called.empty() || piece)) mark(id);
+      if (!piece) continue;
+      for (CompId callee : called) {
+        if (Given(m_.comp(callee).root)) mark(id);
+        if (!given) continue;
+        for (InstrId p : m_.comp(callee).parameters) mark(p);
+      }
+    }
+    return changed;
+  }
+
+  // Marks what a slice reads.
+  bool Backwards(CompId c) {
+    bool changed = false;
+    const auto mark = [&](InstrId id) {
+      changed |= !ahead_[id.value];
+      ahead_[id.value] = true;
+    };
+    const auto& instructions = m_.comp(c).instructions;
+    for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
+      const Instruction& i = m_.instr(*it);
+      const auto called = CalledComputations(m_, i);
+      bool read = slice_[it->value] || (called.empty() && ahead_[it->value]);
+      if (!called.empty() && InOnePiece(m_, *it)) {
+        for (CompId callee : called) {
+          if (ahead_[it->value]) mark(m_.comp(callee).root);
+          for (InstrId p : m_.comp(callee).parameters) read |= ahead_[p.value];
+        }
+      }
+      if (!read) continue;
+      for (InstrId o : i.opcode == Opcode::kWhile ? m_.operands(i) : HandedOn(m_, i)) mark(o);
+    }
+    return changed;
+  }
+
+  const Module& m_;
+  std::vector<bool> slice_, behind_, ahead_;
+};
+
+}  // namespace
+
+std::vector<bool> NestedSlices(const Module& module) {
+  int unknown = 0;
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    unknown += IsSlice(module, module.instr(InstrId(k)));
+  }
+  // One slice alone is not nested.
+  if (unknown < 2) return std::vector<bool>(module.num_instructions());
+  return Walk(module).Nested();
+}
+
+StartLimits LimitsOfStarts(const Module& m, const Instruction& i) {
+  StartLimits out;
+  const auto operands = m.operands(i);
+  const Shape& x = *m.instr(operands[0]).shape;
+  if (HasTrait(i.opcode, kMapsElements)) {
+    const bool update = i.opcode == Opcode::kDynamicUpdateSlice;
+    const Shape& part = update ? *m.instr(operands[1]).shape : *i.shape;
+    out.first = update ? 2 : 1;
+    for (int d = 0; d < x.rank(); ++d) out.most.push_back(x.dim(d) - part.dim(d));
+  } else if (i.opcode == Opcode::kGather) {
+    const auto& attrs = i.as<GatherAttrs>();
+    out.first = 1;
+    for (int64_t d : attrs.start_index_map) {
+      out.most.push_back(x.dim(static_cast<int>(d)) - attrs.slice_sizes[d]);
+    }
+  } else {
+    const auto& attrs = i.as<ScatterAttrs>();
+    out.first = static_cast<int>(operands.size() / 2);
+    const auto sizes = ScatterWindow(m, i);
+    for (int64_t d : attrs.scatter_dims_to_operand_dims) {
+      out.most.push_back(x.dim(static_cast<int>(d)) - sizes[d]);
+    }
+  }
+  return out;
+}
+
+absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& m, const Instruction& i) {
+  const auto& attrs = i.as<ScatterAttrs>();
+  const auto operands = m.operands(i);
+  const Shape& x = *m.instr(operands[0]).shape;
+  const Shape& update = *m.instr(operands[operands.size() / 2 + 1]).shape;
+  absl::InlinedVector<int64_t, 8> sizes;
+  size_t window = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool one = absl::c_linear_search(attrs.inserted_window_dims, d) ||
+                     absl::c_linear_search(attrs.input_batching_dims, d);
+    sizes.push_back(one ? 1 : update.dim(static_cast<int>(attrs.update_window_dims[window++])));
+  }
+  return sizes;
+}
+
+bool StartInRange(const Module& module, InstrId start, int64_t most) {
+  const auto range = RangeOf(module, start);
+  return range && range->low >= 0 && range->high <= most;
+}
+
+InstrId ClampStart(GraphBuilder& b, InstrId start, int64_t most) {
+  const ElementType type = b.type(start);
+  const int bits = ElementTypeBits(type) - (IsSignedInteger(type) ? 1 : 0);
+  if (bits < 63) most = std::min(most, (int64_t{1} << bits) - 1);
+  return b.Clamp(b.Zero(type), start, b.ConstantInt(type, most));
+}
+
+InstrId ClampIndices(GraphBuilder& b, InstrId indices, int64_t index_vector_dim,
+                     absl::Span<const int64_t> most) {
+  const Shape* const shape = b.shape(indices);
+  const auto zeros = absl::InlinedVector<int64_t, 4>(shape->rank(), 0);
+  absl::InlinedVector<InstrId, 4> parts;
+  for (size_t c = 0; c < most.size(); ++c) {
+    InstrId part = indices;
+    absl::InlinedVector<int64_t, 4> one(shape->dims().begin(), shape->dims().end());
+    if (index_vector_dim < shape->rank()) {
+      auto starts = zeros, limits = one;
+      starts[index_vector_dim] = static_cast<int64_t>(c);
+      limits[index_vector_dim] = static_cast<int64_t>(c) + 1;
+      part = b.Slice(part, starts, limits);
+      one[index_vector_dim] = 1;
+    }
+    parts.push_back(b.Reshape(ClampStart(b, b.Reshape(part, {}), most[c]), one));
+  }
+  return parts.size() == 1 ? parts[0] : b.Concatenate(parts, index_vector_dim);
+}
+
+}  // namespace shardcall::inline internal
