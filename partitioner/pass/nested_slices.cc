@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/analysis/value_range.h"
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -19,31 +20,31 @@ bool OneWindow(const Shape& indices, int64_t index_vector_dim) {
   return windows == 1;
 }
 
-// Whether compilers make one slice, or one update, of it.
+// Ops that compilers make one slice, or one update, of, if they have one window.
+struct SliceRow {
+  Opcode opcode;
+  int64_t (*index_vector_dim)(const Instruction&);  // null: starts are scalars
+};
+constexpr SliceRow kSlices[] = {
+    {Opcode::kDynamicSlice, nullptr},
+    {Opcode::kDynamicUpdateSlice, nullptr},
+    {Opcode::kGather, [](const Instruction& i) { return i.as<GatherAttrs>().index_vector_dim; }},
+    {Opcode::kScatter, [](const Instruction& i) { return i.as<ScatterAttrs>().index_vector_dim; }},
+};
+
 bool IsSlice(const Module& m, const Instruction& i) {
+  const SliceRow* const row = RowByOpcode(kSlices, i.opcode);
+  if (row == nullptr) return false;
   const auto operands = m.operands(i);
   // Run-time sizes change where a start is clamped.
-  if (operands.empty() || !m.instr(operands[0]).shape->IsArray() ||
-      m.instr(operands[0]).shape->IsDynamic()) {
+  if (!m.instr(operands[0]).shape->IsArray() || m.instr(operands[0]).shape->IsDynamic()) {
     return false;
   }
-  switch (i.opcode) {
-    case Opcode::kDynamicSlice:
-    case Opcode::kDynamicUpdateSlice:
-      return true;
-    case Opcode::kGather:
-      return OneWindow(*m.instr(operands[1]).shape, i.as<GatherAttrs>().index_vector_dim);
-    case Opcode::kScatter:
-      return OneWindow(*m.instr(operands[operands.size() / 2]).shape,
-                       i.as<ScatterAttrs>().index_vector_dim);
-    default:
-      return false;
-  }
+  return row->index_vector_dim == nullptr ||
+         OneWindow(*m.instr(operands[operands.size() / 2]).shape, row->index_vector_dim(i));
 }
 
-bool IsEmpty(const Instruction& i) {
-  return i.shape->IsArray() && i.shape->num_elements() == 0;
-}
+bool IsEmpty(const Instruction& i) { return i.shape->IsArray() && i.shape->num_elements() == 0; }
 
 bool StartsInRange(const Module& m, const Instruction& i) {
   const StartLimits limits = LimitsOfStarts(m, i);
@@ -59,33 +60,34 @@ bool StartsInRange(const Module& m, const Instruction& i) {
   return StartInRange(m, operands[limits.first], *absl::c_min_element(limits.most));
 }
 
+// How many operands hand their elements on, from which one; -1: all that are left.
+struct HandedRow {
+  Opcode opcode;
+  int first, count;
+};
+// Ops that hand on the elements of all operands by their traits need no row. A barrier hands on
+// nothing: compilers do not look through it.
+constexpr HandedRow kHanded[] = {
+    {Opcode::kOptBarrier, 0, 0},   {Opcode::kDynamicSlice, 0, 1},
+    {Opcode::kGather, 0, 1},       {Opcode::kDynamicUpdateSlice, 0, 2},
+    {Opcode::kConditional, 1, -1}, {Opcode::kBroadcast, 0, -1},
+    {Opcode::kTuple, 0, -1},       {Opcode::kGetTupleElement, 0, -1},
+    {Opcode::kCopy, 0, -1},        {Opcode::kCall, 0, -1},
+    {Opcode::kFusion, 0, -1},      {Opcode::kWhile, 0, -1},
+};
+
 // The operands whose elements `i` hands on, at other places, in other types, or changed one by
-// one. A barrier hands on nothing: compilers do not look through it.
+// one.
 absl::Span<const InstrId> HandedOn(const Module& m, const Instruction& i) {
   const auto operands = m.operands(i);
-  switch (i.opcode) {
-    case Opcode::kOptBarrier:
-      return {};
-    case Opcode::kDynamicSlice:
-    case Opcode::kGather:
-      return operands.first(1);
-    case Opcode::kDynamicUpdateSlice:
-      return operands.first(2);
-    case Opcode::kScatter:
-      return operands.first(operands.size() / 2);
-    case Opcode::kConditional:
-      return operands.subspan(1);
-    case Opcode::kBroadcast:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kCopy:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-      return operands;
-    default:
-      return HasTrait(i.opcode, kElementwise | kMapsElements) ? operands
-                                                              : absl::Span<const InstrId>();
+  if (i.opcode == Opcode::kScatter) return operands.first(operands.size() / 2);
+  const HandedRow* const row = RowByOpcode(kHanded, i.opcode);
+  if (row == nullptr) {
+    return HasTrait(i.opcode, kElementwise | kMapsElements) ? operands
+                                                            : absl::Span<const InstrId>();
   }
+  return operands.subspan(row->first, row->count < 0 ? absl::Span<const InstrId>::npos
+                                                     : static_cast<size_t>(row->count));
 }
 
 // Whether what its computations get and give is what a compiler may see in one piece with what is
@@ -140,7 +142,7 @@ class Walk {
       const Instruction& i = m_.instr(id);
       const auto called = CalledComputations(m_, i);
       const bool piece = !called.empty() && InOnePiece(m_, id);
-      const bool given = AnyGiven(i) || (i.opcode == Opcode::kWhile && Given(m_.operand(id, 0)));
+      const bool given = AnyGiven(i);
       if (given && (called.empty() || piece)) mark(id);
       if (!piece) continue;
       for (CompId callee : called) {
@@ -171,7 +173,7 @@ class Walk {
         }
       }
       if (!read) continue;
-      for (InstrId o : i.opcode == Opcode::kWhile ? m_.operands(i) : HandedOn(m_, i)) mark(o);
+      for (InstrId o : HandedOn(m_, i)) mark(o);
     }
     return changed;
   }

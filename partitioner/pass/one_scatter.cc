@@ -62,8 +62,7 @@ void MakeScatterExplicit(const Module& m, InstrId id, GraphBuilder& b, ModuleClo
   const auto window = ScatterWindow(m, i);
   const InstrId old = b.DynamicSlice(x, starts, window);
   // Dimensions of size 1 apart, the update has the window's dimensions in their order.
-  const InstrId made =
-      Combine(m, attrs.to_apply, old, b.Reshape(operands[2], window), b, *cloner);
+  const InstrId made = Combine(m, attrs.to_apply, old, b.Reshape(operands[2], window), b, *cloner);
   const InstrId part =
       fits.valid() ? b.Select(b.BroadcastScalar(fits, b.shape(old)), made, old) : made;
   const InstrId now = b.DynamicUpdateSlice(x, part, starts);

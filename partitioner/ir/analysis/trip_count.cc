@@ -30,7 +30,8 @@ std::optional<int64_t> ScalarConstant(const Module& m, InstrId id) {
     return std::nullopt;
   }
   const Literal* l = i.as<ConstantAttrs>().literal;
-  if (l->elided || l->data.size() < static_cast<size_t>(ElementTypeBytes(i.shape->element_type()))) {
+  if (l->elided ||
+      l->data.size() < static_cast<size_t>(ElementTypeBytes(i.shape->element_type()))) {
     return std::nullopt;
   }
   return IntegerAt(*l, 0);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
+
+#include "shardcall/partitioner/ir/row_by_opcode.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -21,8 +24,8 @@ Range OfType(ElementType type) {
   if (!IsInteger(type)) return std::nullopt;
   const int bits = ElementTypeBits(type);
   if (IsSignedInteger(type)) {
-    const int64_t high = bits >= 64 ? std::numeric_limits<int64_t>::max()
-                                    : (int64_t{1} << (bits - 1)) - 1;
+    const int64_t high =
+        bits >= 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - 1)) - 1;
     return ValueRange{-high - 1, high};
   }
   return ValueRange{0, bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1};
@@ -40,8 +43,7 @@ Range OfLiteral(const Literal& literal) {
   if (literal.elided || !shape.IsArray() || !IsInteger(shape.element_type())) return std::nullopt;
   const int64_t n = shape.num_elements();
   if (n == 0 || n > kMostElements ||
-      literal.data.size() <
-                    static_cast<size_t>(n) * ElementTypeBytes(shape.element_type())) {
+      literal.data.size() < static_cast<size_t>(n) * ElementTypeBytes(shape.element_type())) {
     return std::nullopt;
   }
   ValueRange range{IntegerAt(literal, 0), IntegerAt(literal, 0)};
@@ -87,110 +89,134 @@ ValueRange Either(const ValueRange& x, const ValueRange& y) {
   return {std::min(x.low, y.low), std::max(x.high, y.high)};
 }
 
+// What a row's function asks of the operands.
 class Finder {
  public:
   explicit Finder(const Module& m) : m_(m) {}
 
-  Range Find(InstrId id, int depth) {
-    const Instruction& i = m_.instr(id);
-    if (!i.shape->IsArray() || !IsInteger(i.shape->element_type()) ||
-        i.shape->num_elements() == 0) {
-      return std::nullopt;
-    }
-    if (depth > kDepth || --left_ < 0) return std::nullopt;
-    return Within(Op(i, depth + 1), i.shape->element_type());
-  }
-
- private:
+  const Module& module() const { return m_; }
+  Range Find(InstrId id, int depth);
   Range Operand(const Instruction& i, int k, int depth) { return Find(m_.operands(i)[k], depth); }
 
-  Range Op(const Instruction& i, int depth) {
-    switch (i.opcode) {
-      case Opcode::kConstant:
-        return OfLiteral(*i.as<ConstantAttrs>().literal);
-      case Opcode::kPartitionId:
-        return ValueRange{0, std::max<int64_t>(m_.header.num_partitions, 1) - 1};
-      case Opcode::kIota:
-        return ValueRange{
-            0, i.shape->dim(static_cast<int>(i.as<IotaAttrs>().dimension)) - 1};
-      // Each element is one of the operand's.
-      case Opcode::kConvert:
-      case Opcode::kCopy:
-      case Opcode::kReshape:
-      case Opcode::kBroadcast:
-      case Opcode::kTranspose:
-      case Opcode::kReverse:
-      case Opcode::kSlice:
-      case Opcode::kDynamicSlice:
-      case Opcode::kGather:
-        return Operand(i, 0, depth);
-      case Opcode::kSelect: {
-        const Range x = Operand(i, 1, depth), y = Operand(i, 2, depth);
-        return x && y ? Range(Either(*x, *y)) : std::nullopt;
-      }
-      case Opcode::kConcatenate: {
-        Range all;
-        for (InstrId o : m_.operands(i)) {
-          const Range x = Find(o, depth);
-          if (!x) return std::nullopt;
-          all = all ? Either(*all, *x) : *x;
-        }
-        return all;
-      }
-      case Opcode::kClamp:
-        return Clamp(i, depth);
-      default:
-        return m_.operands(i).size() == 2 ? Binary(i, depth) : std::nullopt;
-    }
-  }
-
-  // max(low, min(x, high)), of which x may be unknown. Element types are equal.
-  Range Clamp(const Instruction& i, int depth) {
-    const Range low = Operand(i, 0, depth), high = Operand(i, 2, depth);
-    if (!low || !high) return std::nullopt;
-    const Range x = Operand(i, 1, depth);
-    return ValueRange{std::max(low->low, x ? std::min(x->low, high->low) : low->low),
-                      std::max(low->high, x ? std::min(x->high, high->high) : high->high)};
-  }
-
-  Range Binary(const Instruction& i, int depth) {
-    const Range x = Operand(i, 0, depth), y = Operand(i, 1, depth);
-    const bool unsigned_ = !IsSignedInteger(i.shape->element_type());
-    switch (i.opcode) {
-      case Opcode::kAdd:
-        return x && y ? Sum(*x, *y) : std::nullopt;
-      case Opcode::kSubtract:
-        return x && y ? Difference(*x, *y) : std::nullopt;
-      case Opcode::kMultiply:
-        return x && y ? Product(*x, *y) : std::nullopt;
-      case Opcode::kMaximum:
-        return x && y ? Range(ValueRange{std::max(x->low, y->low), std::max(x->high, y->high)})
-                      : std::nullopt;
-      case Opcode::kMinimum:
-        return x && y ? Range(ValueRange{std::min(x->low, y->low), std::min(x->high, y->high)})
-                      : std::nullopt;
-      case Opcode::kDivide:
-        if (!x || !y || y->low <= 0) return std::nullopt;
-        return ValueRange{std::min(x->low / y->low, x->low / y->high),
-                          std::max(x->high / y->low, x->high / y->high)};
-      case Opcode::kRemainder:
-        if (!y || y->low <= 0) return std::nullopt;
-        return ValueRange{unsigned_ || (x && x->low >= 0) ? 0 : 1 - y->high, y->high - 1};
-      case Opcode::kAnd:  // of numbers that are not negative: no more than either
-        if (x && x->low >= 0) return ValueRange{0, y && y->low >= 0 ? std::min(x->high, y->high)
-                                                                    : x->high};
-        return y && y->low >= 0 ? Range(ValueRange{0, y->high}) : std::nullopt;
-      case Opcode::kShiftRightLogical:
-      case Opcode::kShiftRightArithmetic:
-        return x && x->low >= 0 ? Range(ValueRange{0, x->high}) : std::nullopt;
-      default:
-        return std::nullopt;
-    }
-  }
-
+ private:
   const Module& m_;
   int left_ = kMostOperands;
 };
+
+using RangeFunction = Range (*)(Finder& f, const Instruction& i, int depth);
+struct RangeRow {
+  Opcode opcode;
+  RangeFunction range;
+};
+
+// Each element is one of the first operand's.
+Range OfFirst(Finder& f, const Instruction& i, int depth) { return f.Operand(i, 0, depth); }
+
+Range OfAny(Finder& f, const Instruction& i, int depth, size_t first) {
+  Range all;
+  for (InstrId o : f.module().operands(i).subspan(first)) {
+    const Range x = f.Find(o, depth);
+    if (!x) return std::nullopt;
+    all = all ? Either(*all, *x) : *x;
+  }
+  return all;
+}
+
+// max(low, min(x, high)), of which x may be unknown.
+Range OfClamp(Finder& f, const Instruction& i, int depth) {
+  const Range low = f.Operand(i, 0, depth), high = f.Operand(i, 2, depth);
+  if (!low || !high) return std::nullopt;
+  const Range x = f.Operand(i, 1, depth);
+  return ValueRange{std::max(low->low, x ? std::min(x->low, high->low) : low->low),
+                    std::max(low->high, x ? std::min(x->high, high->high) : high->high)};
+}
+
+template <Range (*combine)(const ValueRange&, const ValueRange&)>
+Range OfBoth(Finder& f, const Instruction& i, int depth) {
+  const Range x = f.Operand(i, 0, depth), y = f.Operand(i, 1, depth);
+  return x && y ? combine(*x, *y) : std::nullopt;
+}
+
+Range Larger(const ValueRange& x, const ValueRange& y) {
+  return ValueRange{std::max(x.low, y.low), std::max(x.high, y.high)};
+}
+Range Smaller(const ValueRange& x, const ValueRange& y) {
+  return ValueRange{std::min(x.low, y.low), std::min(x.high, y.high)};
+}
+// By a positive number, towards zero.
+Range Quotient(const ValueRange& x, const ValueRange& y) {
+  if (y.low <= 0) return std::nullopt;
+  return ValueRange{std::min(x.low / y.low, x.low / y.high),
+                    std::max(x.high / y.low, x.high / y.high)};
+}
+
+Range OfRemainder(Finder& f, const Instruction& i, int depth) {
+  const Range x = f.Operand(i, 0, depth), y = f.Operand(i, 1, depth);
+  if (!y || y->low <= 0) return std::nullopt;
+  const bool positive = !IsSignedInteger(i.shape->element_type()) || (x && x->low >= 0);
+  return ValueRange{positive ? 0 : 1 - y->high, y->high - 1};
+}
+
+// No more than either operand that is not negative.
+Range OfAnd(Finder& f, const Instruction& i, int depth) {
+  Range x = f.Operand(i, 0, depth), y = f.Operand(i, 1, depth);
+  if (!x || x->low < 0) std::swap(x, y);
+  if (!x || x->low < 0) return std::nullopt;
+  return ValueRange{0, y && y->low >= 0 ? std::min(x->high, y->high) : x->high};
+}
+
+Range OfShiftRight(Finder& f, const Instruction& i, int depth) {
+  const Range x = f.Operand(i, 0, depth);
+  return x && x->low >= 0 ? Range(ValueRange{0, x->high}) : std::nullopt;
+}
+
+// Ops without a row have no known range.
+constexpr RangeRow kRanges[] = {
+    {Opcode::kConstant,
+     [](Finder&, const Instruction& i, int) { return OfLiteral(*i.as<ConstantAttrs>().literal); }},
+    {Opcode::kPartitionId,
+     [](Finder& f, const Instruction&, int) -> Range {
+       return ValueRange{0, std::max<int64_t>(f.module().header.num_partitions, 1) - 1};
+     }},
+    {Opcode::kIota,
+     [](Finder&, const Instruction& i, int) -> Range {
+       return ValueRange{0, i.shape->dim(static_cast<int>(i.as<IotaAttrs>().dimension)) - 1};
+     }},
+    {Opcode::kConvert, OfFirst},
+    {Opcode::kCopy, OfFirst},
+    {Opcode::kReshape, OfFirst},
+    {Opcode::kBroadcast, OfFirst},
+    {Opcode::kTranspose, OfFirst},
+    {Opcode::kReverse, OfFirst},
+    {Opcode::kSlice, OfFirst},
+    {Opcode::kDynamicSlice, OfFirst},
+    {Opcode::kGather, OfFirst},
+    {Opcode::kConcatenate,
+     [](Finder& f, const Instruction& i, int depth) { return OfAny(f, i, depth, 0); }},
+    {Opcode::kSelect,
+     [](Finder& f, const Instruction& i, int depth) { return OfAny(f, i, depth, 1); }},
+    {Opcode::kClamp, OfClamp},
+    {Opcode::kAdd, OfBoth<Sum>},
+    {Opcode::kSubtract, OfBoth<Difference>},
+    {Opcode::kMultiply, OfBoth<Product>},
+    {Opcode::kMaximum, OfBoth<Larger>},
+    {Opcode::kMinimum, OfBoth<Smaller>},
+    {Opcode::kDivide, OfBoth<Quotient>},
+    {Opcode::kRemainder, OfRemainder},
+    {Opcode::kAnd, OfAnd},
+    {Opcode::kShiftRightLogical, OfShiftRight},
+    {Opcode::kShiftRightArithmetic, OfShiftRight},
+};
+
+Range Finder::Find(InstrId id, int depth) {
+  const Instruction& i = m_.instr(id);
+  if (!i.shape->IsArray() || !IsInteger(i.shape->element_type()) || i.shape->num_elements() == 0) {
+    return std::nullopt;
+  }
+  if (depth > kDepth || --left_ < 0) return std::nullopt;
+  const RangeRow* const row = RowByOpcode(kRanges, i.opcode);
+  return row ? Within(row->range(*this, i, depth + 1), i.shape->element_type()) : std::nullopt;
+}
 
 }  // namespace
 

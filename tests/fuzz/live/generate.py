@@ -62,11 +62,17 @@ class Argument:
     low: int
     high: int
     spec: str  # of its sharding, such as "P('a', None)"; '' for none
+    special: bool = False  # whether some elements are NaN, infinite, or -0
 
     def array(self, seed):
         rng = np.random.default_rng([seed, int(self.name[1:])])
-        return np.asarray(rng.integers(self.low, self.high + 1, self.shape)).astype(
+        made = np.asarray(rng.integers(self.low, self.high + 1, self.shape)).astype(
             jnp.dtype(self.dtype))
+        if self.special:
+            places = rng.integers(0, 6, self.shape)
+            for k, v in enumerate((np.nan, np.inf, -0.0)):
+                made = np.where(places == k, np.asarray(v, made.dtype), made)
+        return made
 
 
 @dataclasses.dataclass
@@ -96,6 +102,8 @@ class Generator:
         self.lines = []
         self.mesh, self.order = self.random.choice(MESHES)
         self.seed = seed
+        # Programs in which arguments of floats are not all finite.
+        self.special = self.random.random() < 0.1
 
     # Numbers.
     def pick(self, *choices):
@@ -136,7 +144,8 @@ class Generator:
         if low is None:
             low = 0 if dtype.startswith('u') else -3
         name = f'x{len(self.arguments)}'
-        self.arguments.append(Argument(name, shape, dtype, low, high, self.spec(shape)))
+        self.arguments.append(Argument(name, shape, dtype, low, high, self.spec(shape),
+                                       self.special and dtype in FLOATS))
         self.values.append(Value(name, shape, dtype, max(abs(low), high)))
         return self.values[-1]
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs by their seeds, and findings made small."""
 import copy
+import dataclasses
+import os
 import re
 
 import generate
@@ -108,15 +110,17 @@ def script(p):
     ins = ', '.join(f'sharding("{a.spec}")' for a in p.arguments)
     outs = ', '.join(f'sharding("{s}")' for s in p.result_specs)
     arrays = ''.join(
-        f'{a.name} = np.asarray(np.random.default_rng([{p.seed}, {a.name[1:]}]).integers({a.low}, '
-        f'{a.high + 1}, {a.shape})).astype(jnp.dtype("{a.dtype}"))\n' for a in p.arguments)
+        f'{a.name} = generate.Argument(**{dataclasses.asdict(a)}).array({p.seed})\n'
+        for a in p.arguments)
     names = ', '.join(a.name for a in p.arguments)
     return (
-        'import os\n'
+        'import os, sys\n'
+        f'sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n'
         'os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"\n'
         'os.environ["JAX_PLATFORMS"] = "cpu"\n'
         'import jax, jax.numpy as jnp, numpy as np, shardcall, shardcall.jax as sj\n'
         'from jax import lax\n'
+        'import generate\n'
         'from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\n'
         f'mesh = Mesh(np.array(jax.devices()[:{n}]){order}.reshape{p.mesh}, '
         f'{tuple(generate.AXES[:len(p.mesh)])})\n'

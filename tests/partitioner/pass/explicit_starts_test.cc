@@ -20,8 +20,8 @@ using testing::Not;
 
 // The module's text after the pass.
 std::string Explicit(const std::string& body, const std::string& before = "") {
-  absl::StatusOr<Module> m =
-      ParseText(absl::StrCat("HloModule m, num_partitions=4\n", before, "ENTRY e {\n", body, "}\n"));
+  absl::StatusOr<Module> m = ParseText(
+      absl::StrCat("HloModule m, num_partitions=4\n", before, "ENTRY e {\n", body, "}\n"));
   EXPECT_TRUE(m.ok()) << m.status();
   absl::StatusOr<PassResult> r = MakeExplicitStarts()->Run(*m);
   EXPECT_TRUE(r.ok()) << r.status();
@@ -111,7 +111,7 @@ TEST(ExplicitStarts, AScatterByOneIndexIsAnUpdateInRange) {
   EXPECT_EQ(Count(text, " select("), 1) << text;
 }
 
-TEST(ExplicitStarts, AScatterThatNoOpStandsForIsAMapWhereverItsComputationStands) {
+TEST(ExplicitStarts, AScatterThatNoOpStandsForIsAMap) {
   const std::string text = Explicit(R"(
   x = f32[8] parameter(0)
   i = s32[1] parameter(1)
@@ -119,12 +119,14 @@ TEST(ExplicitStarts, AScatterThatNoOpStandsForIsAMapWhereverItsComputationStands
   j = s32[] parameter(3)
   shard = f32[2] dynamic-slice(x, j), dynamic_slice_sizes={2}
   ROOT y = f32[2] scatter(shard, i, v), update_window_dims={}, inserted_window_dims={0},
-      scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=apart
-}
-apart {
+      scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=less
+)",
+                                    R"(
+less {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT s = f32[] subtract(a, b)
+}
 )");
   EXPECT_THAT(text, HasSubstr(" map("));
 }
