@@ -163,7 +163,8 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         _left_to_xla.add(why)
         code = conversion.hlo_to_bytecode(proto)
     whole = conversion.to_module(code, computation, build.num_partitions)
-    return original(backend, whole, devices, _replaced(compile_options, shardy), *args, **kwargs)
+    options = _replaced(compile_options, shardy, _c_api(backend) is not None)
+    return original(backend, whole, devices, options, *args, **kwargs)
 
 
 def _named(computation):
@@ -262,16 +263,18 @@ def _register_again(platform, names):
             _registered[(platform, name)] = function
 
 
-def _replaced(compile_options, shardy):
+def _replaced(compile_options, shardy, is_plugin):
     """The program says all shardings."""
     build = compile_options.executable_build_options
     build.use_shardy_partitioner = shardy
     build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
     # Our module has Shardy's attributes, which all versions read. JAX 0.12 compiles with named
-    # shardings in HLO, and XLA then warns of these attributes before it turns that off itself.
-    compile_options.env_option_overrides = [
-        *compile_options.env_option_overrides, ('xla_enable_hlo_sharding_v3', False)]
+    # shardings in HLO, and XLA then warns of these attributes before it turns that off itself. The
+    # XLA of a plugin may not have the option, which it then refuses.
+    if not is_plugin:
+        compile_options.env_option_overrides = [
+            *compile_options.env_option_overrides, ('xla_enable_hlo_sharding_v3', False)]
     return compile_options
 
 
