@@ -33,8 +33,8 @@ struct FrameworkRequest {
 
 // Partitions a serialised HloModuleProto, or StableHLO as bytecode, that the framework in this
 // process has just made: callbacks whose addresses it contains (inspect_sharding.h) are called. An
-// open leaf that would be sharded unevenly is replicated. Errors: those of reading and verifying
-// HLO, of ReadStablehloBytecode, of LowerCalls, of Partition.
+// open leaf is over whole mesh axes that divide its dimensions. Errors: those of reading and
+// verifying HLO, of ReadStablehloBytecode, of LowerCalls, of Partition.
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     absl::string_view bytes, const FrameworkRequest& request);
 
