@@ -102,8 +102,6 @@ struct Program {
 struct ImportOptions {
   int64_t num_partitions = 0;  // 0: what the module says
   bool inline_calls = true;
-  // By flat leaf: results that are replicated, whatever sharding their values have.
-  std::vector<bool> replicated_results = {};
 };
 // Errors E16x (shardings and meshes), E171.. (manual regions), E050
 // (replica_count > 1), E051 (device counts that differ), E054 (dimensions without
