@@ -327,9 +327,13 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
   std::vector<CheckedCall> calls;
   for (const RuleAlternative& a : rule->alternatives) {
     std::vector<std::string> configs = a.example_configs;
-    if (configs.empty()) configs.emplace_back();
+    if (configs.empty()) {
+      // The kernel takes each attribute in one type, which the rule does not say.
+      if (!a.when.empty()) return NeedsProgram(target, "has a rule for calls with attributes");
+      configs.emplace_back();
+    }
     for (const std::string& config : configs) {
-      if (a.applies != nullptr && !a.applies(config)) continue;
+      if (!a.AppliesTo(config)) continue;
       CheckedCall call;
       call.target = target;
       call.api_version = std::max(handler->api_version, 1);  // 0: any

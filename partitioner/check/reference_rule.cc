@@ -206,16 +206,13 @@ class RuleFinder {
     }
     for (const auto& [a, name] : names) {
       if (cut.count(name) == 0 || alone.count(name) > 0) continue;
-      // The size of the most major atom is inferred; the others have the reference's sizes.
+      // The size of the most major atom follows from the call; the others have the reference's
+      // sizes.
       bool major = false;
       for (int t = 0; t < body_.num_tensors(); ++t) {
         for (const auto& dim : body_.dims(t)) major = major || (dim.size() > 1 && dim[0] == a);
       }
-      if (major) {
-        out.inferred.push_back(name);
-      } else {
-        out.text.sizes.emplace_back(name, body_.sizes().at(a));
-      }
+      if (!major) out.text.sizes.emplace_back(name, body_.sizes().at(a));
     }
     std::vector<std::string> types[2];
     bool one_type = true;

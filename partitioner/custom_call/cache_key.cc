@@ -49,15 +49,15 @@ std::string Digest(absl::string_view text) {
 std::string RuleCacheKey(const TargetRule& rule, absl::string_view backend_config,
                          const FrontendAttributes* frontend, const BaseMesh& mesh) {
   Fields f;
-  f.Add("shardcall rule 1").Add(rule.target).Add(rule.backend_config);
+  f.Add("shardcall rule 2").Add(rule.target).Add(rule.backend_config);
   f.Add(RuleLevelName(rule.level)).Add(rule.batch_dims);
   if (rule.level == RuleLevel::kCallbacks) {
     f.Add(rule.callbacks.version).Add(rule.callbacks.can_side_effecting_have_replicated_sharding);
   }
   for (const RuleAlternative& a : rule.alternatives) {
     AddRule(a.text, &f);
-    f.Add(absl::StrJoin(a.inferred, ","));
-    f.Add(a.applies == nullptr || a.applies(backend_config) ? "applies" : "does not");
+    f.Add(a.types).Add(AttributeConditionsText(a.when));
+    f.Add(a.AppliesTo(backend_config) ? "applies" : "does not");
   }
   f.Add("attributes").Add(backend_config);
   if (frontend != nullptr) {

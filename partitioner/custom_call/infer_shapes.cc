@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/partitioner/custom_call/rule_choice.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
@@ -55,10 +58,11 @@ class FactorSizes {
   }
 
   absl::Status Bind(absl::Span<const Shape* const> operands) {
-    for (bool compounds : {false, true}) {
-      for (size_t k = 0; k < operands.size(); ++k) {
-        SHARDCALL_RETURN_IF_ERROR(BindOne(static_cast<int>(k), operands[k], compounds));
-      }
+    SHARDCALL_RETURN_IF_ERROR(BindAll(operands, /*compounds=*/false));
+    // A size that one compound gives may be what another needs.
+    for (size_t known = sizes_.size() + 1; known != sizes_.size();) {
+      known = sizes_.size();
+      SHARDCALL_RETURN_IF_ERROR(BindAll(operands, /*compounds=*/true));
     }
     return absl::OkStatus();
   }
@@ -89,6 +93,13 @@ class FactorSizes {
   }
 
  private:
+  absl::Status BindAll(absl::Span<const Shape* const> operands, bool compounds) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      SHARDCALL_RETURN_IF_ERROR(BindOne(static_cast<int>(k), operands[k], compounds));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status BindOne(int k, const Shape* shape, bool compounds) {
     const RuleAlternative::Value& value = a_.values[k];
     const Dims dims(shape->dims().begin(), shape->dims().end());
@@ -140,37 +151,52 @@ class FactorSizes {
   std::map<std::string, Dims> batch_;  // by group
 };
 
-bool FitsOperands(const RuleAlternative& a, absl::string_view config,
+// Whether calls with these operands may have the signature, which is one of `signatures`.
+bool FitsOperands(const RuleAlternative& a, size_t signatures, absl::string_view config,
                   absl::Span<const Shape* const> operands) {
-  if (a.applies != nullptr && !a.applies(config)) return false;
-  if (a.num_operands != static_cast<int>(operands.size())) return false;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (!operands[k]->IsArray()) return false;
-    const size_t rank = operands[k]->rank(), named = a.values[k].dims.size();
-    if (a.values[k].ellipsis ? rank < named : rank != named) return false;
+  if (!a.AppliesTo(config) || !FitsRanksOfOperands(a, operands)) return false;
+  if (std::any_of(operands.begin(), operands.end(), [](const Shape* s) { return !s->IsArray(); })) {
+    return false;
   }
-  return true;
+  return signatures == 1 || FitsTypesOfOperands(a, operands);
 }
 
-// The results with the types that `signature` gives; with null, of the operands' common type.
+// Whether a call by the rule has no result, rather than a scalar: its types say so, or the rule
+// leaves open how the parts of a result would be combined.
+bool HasNoResult(const RuleAlternative& a, const TypeSignature* signature) {
+  const size_t first = a.num_operands;
+  if (a.values.size() != first + 1 || !a.values[first].IsScalar()) return false;
+  return signature != nullptr ? signature->num_results() == 0 : LeavesFactorsOpen(a);
+}
+
+// The type of results of which nothing is said: that of the operands if they have one, else that of
+// the first of a floating-point type.
+ElementType UsualType(absl::Span<const ElementType> operands) {
+  if (operands.empty()) return ElementType::kInvalid;
+  if (absl::c_count(operands, operands[0]) == static_cast<int64_t>(operands.size())) {
+    return operands[0];
+  }
+  const auto real = absl::c_find_if(operands, IsFloat);
+  return real == operands.end() ? ElementType::kInvalid : *real;
+}
+
+// The results with the types that `signature` gives; with null, of the operands' usual type.
 absl::StatusOr<const Shape*> InferByRule(const RuleAlternative& a, const TypeSignature* signature,
                                          absl::string_view target, Context& context,
                                          absl::Span<const Shape* const> operands) {
   FactorSizes sizes(a, target);
   SHARDCALL_RETURN_IF_ERROR(sizes.Bind(operands));
+  if (HasNoResult(a, signature)) return context.MakeTuple({});
   std::vector<ElementType> types;
   for (const Shape* s : operands) types.push_back(s->element_type());
   const size_t num_results = a.values.size() - a.num_operands;
-  std::vector<ElementType> result_types;
+  std::vector<ElementType> result_types(num_results, UsualType(types));
   if (signature != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(result_types, signature->Results(types));
-  } else if (!types.empty() && std::count(types.begin(), types.end(), types[0]) ==
-                                   static_cast<int64_t>(types.size())) {
-    result_types.assign(num_results, types[0]);
-  } else {
+  } else if (UsualType(types) == ElementType::kInvalid) {
     return NoShape(target,
-                   "its operands have several element types, and the rule says nothing "
-                   "of those of its results",
+                   "its operands have several element types and none of them is a float, and the "
+                   "rule says nothing of those of its results",
                    ListText(operands));
   }
   Leaves results;
@@ -290,7 +316,7 @@ absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call
   }
   const Leaves operands = LeavesOf(call.operands);
   for (const RuleAlternative& a : rule->alternatives) {
-    if (!FitsOperands(a, call.backend_config, operands)) continue;
+    if (!FitsOperands(a, rule->alternatives.size(), call.backend_config, operands)) continue;
     SHARDCALL_ASSIGN_OR_RETURN(const Leaves shapes, AllByRule(a, call, operands));
     return shapes[0];
   }
@@ -318,7 +344,7 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
     // Of several signatures any that fits is right. A rule that does not determine the result
     // (E112) cannot contradict it.
     for (const RuleAlternative& a : rule->alternatives) {
-      if (!FitsOperands(a, call.backend_config, operands)) continue;
+      if (!FitsOperands(a, rule->alternatives.size(), call.backend_config, operands)) continue;
       const absl::StatusOr<Leaves> shapes = AllByRule(a, call, operands);
       if (!shapes.ok() && DiagnosticCode(shapes.status()) == "E112") return absl::OkStatus();
       if (!shapes.ok()) return shapes.status();

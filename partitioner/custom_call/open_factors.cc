@@ -32,37 +32,42 @@ absl::Status LeftOpen(const std::string& factor, absl::string_view target, absl:
                                  factor, "\"} if the kernel must see it whole")});
 }
 
-}  // namespace
-
-absl::Status CheckOpenFactors(const RuleAlternative& rule, absl::string_view target,
-                              absl::string_view source) {
+// The first open factor or ellipsis of the rule; empty if there is none.
+std::string FirstOpenFactor(const RuleAlternative& rule) {
   const RuleText& text = rule.text;
   std::set<std::string> settled(text.need_replication.begin(), text.need_replication.end());
   settled.insert(text.permutation.begin(), text.permutation.end());
   settled.insert(text.blocked.begin(), text.blocked.end());
   for (const auto& [name, op] : text.reduction) settled.insert(name);
-  bool results = false;
   for (size_t k = rule.num_operands; k < rule.values.size(); ++k) {
     const RuleAlternative::Value& value = rule.values[k];
-    results = results || value.ellipsis || !value.dims.empty() || rule.values.size() - k > 1;
     if (value.ellipsis) settled.insert(absl::StrCat("...", value.group));
     for (const auto& dim : value.dims) settled.insert(dim.begin(), dim.end());
   }
-  if (!results) return absl::OkStatus();
   for (int k = 0; k < rule.num_operands; ++k) {
     const RuleAlternative::Value& value = rule.values[k];
     const std::string rest = absl::StrCat("...", value.group);
-    if (value.ellipsis && settled.count(rest) == 0) {
-      return LeftOpen(rest, target, source, text.rule);
-    }
+    if (value.ellipsis && settled.count(rest) == 0) return rest;
     for (const auto& dim : value.dims) {
       for (const std::string& f : dim) {
-        if (settled.count(f) == 0) return LeftOpen(f, target, source, text.rule);
+        if (settled.count(f) == 0) return f;
       }
     }
   }
-  return absl::OkStatus();
+  return "";
 }
+
+}  // namespace
+
+absl::Status CheckOpenFactors(const RuleAlternative& rule, absl::string_view target,
+                              absl::string_view source) {
+  const bool scalar = static_cast<int>(rule.values.size()) == rule.num_operands + 1 &&
+                      rule.values.back().IsScalar();
+  const std::string open = FirstOpenFactor(rule);
+  return scalar || open.empty() ? absl::OkStatus() : LeftOpen(open, target, source, rule.text.rule);
+}
+
+bool LeavesFactorsOpen(const RuleAlternative& rule) { return !FirstOpenFactor(rule).empty(); }
 
 absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results,
                               absl::string_view target) {

@@ -17,6 +17,8 @@ namespace shardcall::inline internal {
 // here, since it may be for calls without results; the check of the call decides.
 absl::Status CheckOpenFactors(const RuleAlternative& rule, absl::string_view target,
                               absl::string_view source);
+// Whether the rule string has open factors.
+bool LeavesFactorsOpen(const RuleAlternative& rule);
 // The same check for a call, with its instantiated rule.
 absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* const> results,
                               absl::string_view target);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "absl/container/btree_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
+#include "shardcall/partitioner/custom_call/rule_choice.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
@@ -62,7 +62,8 @@ absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
                              TypeSignature::ParseAll(a.types));
   const int results = static_cast<int>(a.values.size()) - a.num_operands;
   if (std::all_of(all.begin(), all.end(), [&](const TypeSignature& types) {
-        return types.num_operands() == a.num_operands && types.num_results() == results;
+        const bool none = results == 1 && types.num_results() == 0 && a.values.back().IsScalar();
+        return types.num_operands() == a.num_operands && (types.num_results() == results || none);
       })) {
     return absl::OkStatus();
   }
@@ -74,86 +75,11 @@ absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
        .fix = "Give one type for each operand and result"});
 }
 
-const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
-                     absl::Span<const Shape* const> results) {
-  return i < operands.size() ? operands[i] : results[i - operands.size()];
-}
-
-bool Fits(const RuleAlternative& a, absl::Span<const Shape* const> operands,
-          absl::Span<const Shape* const> results) {
-  if (a.num_operands != static_cast<int>(operands.size()) ||
-      a.values.size() != operands.size() + results.size()) {
-    return false;
-  }
-  for (size_t i = 0; i < a.values.size(); ++i) {
-    const Shape* s = ShapeAt(i, operands, results);
-    const size_t rank = s->IsArray() ? s->rank() : 0;
-    if (a.values[i].ellipsis ? rank < a.values[i].dims.size() : rank != a.values[i].dims.size()) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Sizes of the inferred factors for these shapes; 1 where the shapes do not determine them.
-std::vector<std::pair<std::string, int64_t>> InferSizes(const RuleAlternative& a,
-                                                        absl::Span<const Shape* const> operands,
-                                                        absl::Span<const Shape* const> results) {
-  absl::btree_map<std::string, int64_t> known;
-  for (const auto& [name, size] : a.text.sizes) known[name] = size;
-  for (bool compounds : {false, true}) {
-    for (size_t i = 0; i < a.values.size(); ++i) {
-      const Shape* s = ShapeAt(i, operands, results);
-      const RuleAlternative::Value& value = a.values[i];
-      const int first = (s->IsArray() ? s->rank() : 0) - static_cast<int>(value.dims.size());
-      for (size_t d = 0; d < value.dims.size(); ++d) {
-        const std::vector<std::string>& factors = value.dims[d];
-        const int64_t size = s->dim(first + static_cast<int>(d));
-        if (!compounds) {
-          if (factors.size() == 1) known.emplace(factors[0], size);
-          continue;
-        }
-        int64_t product = 1;
-        const std::string* unknown = nullptr;
-        int num_unknown = 0;
-        for (const std::string& f : factors) {
-          auto it = known.find(f);
-          if (it != known.end()) {
-            product *= it->second;
-          } else {
-            unknown = &f;
-            ++num_unknown;
-          }
-        }
-        if (num_unknown == 1 && product > 0) known[*unknown] = std::max<int64_t>(size / product, 1);
-      }
-    }
-  }
-  std::vector<std::pair<std::string, int64_t>> sizes = a.text.sizes;
-  for (const std::string& name : a.inferred) {
-    auto it = known.find(name);
-    sizes.push_back({name, it == known.end() ? 1 : it->second});
-  }
-  return sizes;
-}
-
-absl::StatusOr<ShardingRule> InstantiateAlternative(const RuleAlternative& a,
-                                                    absl::Span<const Shape* const> operands,
-                                                    absl::Span<const Shape* const> results) {
-  if (a.inferred.empty() || !Fits(a, operands, results)) {
-    return InstantiateRule(*a.rule, operands, results);
-  }
-  RuleText text = a.text;
-  text.sizes = InferSizes(a, operands, results);
-  SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const RuleTemplate> rule, ParseRule(text));
-  return InstantiateRule(*rule, operands, results);
-}
-
 // Open factors are an error for a rule alone; with callbacks the body handles them.
 absl::StatusOr<ShardingRule> RuleOfCall(const TargetRule& target, const RuleAlternative& a,
                                         absl::Span<const Shape* const> operands,
                                         absl::Span<const Shape* const> results) {
-  SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, InstantiateAlternative(a, operands, results));
+  SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, InstantiateRule(*a.rule, operands, results));
   if (target.level == RuleLevel::kRule) {
     SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(rule, results, target.target));
     KeepResultFactorsWhole(&rule);
@@ -184,6 +110,7 @@ bool Equal(const TargetRule& a, const TargetRule& b) {
   for (size_t i = 0; i < a.num_given; ++i) {
     if (a.alternatives[i].applies != b.alternatives[i].applies ||
         a.alternatives[i].types != b.alternatives[i].types ||
+        a.alternatives[i].when != b.alternatives[i].when ||
         !Equal(a.alternatives[i].text, b.alternatives[i].text)) {
       return false;
     }
@@ -217,30 +144,7 @@ std::string Describe(const TargetRule& r) {
       break;
     case RuleLevel::kRule: {
       std::vector<std::string> texts;
-      for (const RuleAlternative& a : r.alternatives) {
-        std::string text = absl::StrCat("\"", a.text.rule, "\"");
-        if (!a.text.need_replication.empty()) {
-          absl::StrAppend(&text, " need_replication={", absl::StrJoin(a.text.need_replication, ","),
-                          "}");
-        }
-        if (!a.text.permutation.empty()) {
-          absl::StrAppend(&text, " permutation={", absl::StrJoin(a.text.permutation, ","), "}");
-        }
-        for (const auto& [factor, op] : a.text.reduction) {
-          absl::StrAppend(&text, " reduction={", factor, ":", PartialOpName(op), "}");
-        }
-        if (!a.text.blocked.empty()) {
-          absl::StrAppend(&text, " blocked={", absl::StrJoin(a.text.blocked, ","), "}");
-        }
-        for (const auto& [factor, value] : a.text.pad) {
-          absl::StrAppend(&text, " pad={", factor, ":", value, "}");
-        }
-        for (const auto& [factor, size] : a.text.sizes) {
-          absl::StrAppend(&text, " sizes={", factor, ":", size, "}");
-        }
-        if (!a.types.empty()) absl::StrAppend(&text, " types \"", a.types, "\"");
-        texts.push_back(std::move(text));
-      }
+      for (const RuleAlternative& a : r.alternatives) texts.push_back(DescribeSignature(a));
       out = absl::StrJoin(texts, " or ");
       break;
     }
@@ -259,27 +163,35 @@ absl::string_view RuleLevelName(RuleLevel level) {
   return "rule";
 }
 
+const RuleAlternative* TargetRule::Choose(absl::string_view call_backend_config,
+                                          absl::Span<const Shape* const> operands,
+                                          absl::Span<const Shape* const> results) const {
+  for (const RuleAlternative& a : alternatives) {
+    if (!FitsRanks(a, operands, results) || !a.AppliesTo(call_backend_config)) continue;
+    if (alternatives.size() == 1 || FitsTypes(a, operands, results)) return &a;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_backend_config,
                                                      absl::Span<const Shape* const> operands,
                                                      absl::Span<const Shape* const> results) const {
   if (level == RuleLevel::kBatchDims) return BatchRule(batch_dims, operands, results);
   SHARDCALL_CHECK(!alternatives.empty());
-  const RuleAlternative* last = nullptr;
-  for (const RuleAlternative& a : alternatives) {
-    if (a.applies != nullptr && !a.applies(call_backend_config)) continue;
-    last = &a;
-    if (Fits(a, operands, results)) return RuleOfCall(*this, a, operands, results);
-  }
-  if (last == nullptr) {
+  const RuleAlternative* const chosen = Choose(call_backend_config, operands, results);
+  if (chosen != nullptr) return RuleOfCall(*this, *chosen, operands, results);
+  if (std::none_of(alternatives.begin(), alternatives.end(),
+                   [&](const RuleAlternative& a) { return a.AppliesTo(call_backend_config); })) {
     return ToStatus(
         {.code = "E111",
          .message = absl::StrCat("no rule of target \"", target, "\" is for these attributes"),
          .found = std::string(call_backend_config),
-         .fix = "Register a rule for this backend_config"});
+         .fix = "Register a rule for this backend_config, or one whose `when` it satisfies"});
   }
-  if (alternatives.size() == 1) return RuleOfCall(*this, *last, operands, results);
+  // The error says what of the only rule does not fit.
+  if (alternatives.size() == 1) return RuleOfCall(*this, alternatives[0], operands, results);
   std::vector<std::string> have;
-  for (const RuleAlternative& a : alternatives) have.push_back(a.text.rule);
+  for (const RuleAlternative& a : alternatives) have.push_back(DescribeSignature(a));
   auto shapes = [](absl::Span<const Shape* const> list) {
     return absl::StrJoin(list, ", ", [](std::string* out, const Shape* s) {
       absl::StrAppend(out, s->ToString(/*with_layout=*/false));
@@ -288,8 +200,10 @@ absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_back
   return ToStatus({.code = "E111",
                    .message = absl::StrCat("no rule of target \"", target, "\" fits this call"),
                    .expected = absl::StrJoin(have, " or "),
-                   .found = absl::StrCat("(", shapes(operands), ") -> (", shapes(results), ")"),
-                   .fix = "Register a rule with as many operands, results and dimensions"});
+                   .found = absl::StrCat("(", shapes(operands), ") -> (", shapes(results), ") ",
+                                         call_backend_config),
+                   .fix = "Register a rule with as many operands, results and dimensions, and for "
+                          "these types and attributes"});
 }
 
 absl::Status TargetRegistry::Add(TargetRule rule) {
@@ -316,7 +230,7 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
 }
 
 absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> alternatives,
-                                             TargetRule rule) {
+                                             TargetRule rule, bool ordered) {
   if (alternatives.empty()) {
     return ToStatus(
         {.code = "E105",
@@ -324,9 +238,7 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
          .fix = "Give at least one rule string"});
   }
   for (RuleAlternative& a : alternatives) {
-    RuleText text = a.text;
-    for (const std::string& name : a.inferred) text.sizes.push_back({name, 1});
-    auto parsed = ParseRule(text);
+    auto parsed = ParseRule(a.text);
     if (!parsed.ok()) {
       return absl::Status(parsed.status().code(),
                           absl::StrCat(parsed.status().message(), " (rule of target \"",
@@ -338,6 +250,9 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     if (rule.level == RuleLevel::kRule) {
       SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(a, rule.target, rule.source));
     }
+  }
+  if (!ordered) {
+    SHARDCALL_RETURN_IF_ERROR(OrderSignatures(rule.target, rule.source, &alternatives));
   }
   rule.text = alternatives[0].text;
   rule.rule = alternatives[0].rule;
@@ -355,6 +270,15 @@ absl::Status TargetRegistry::RegisterRules(std::string target,
   rule.level = RuleLevel::kRule;
   rule.source = std::move(source);
   return AddAlternatives(std::move(alternatives), std::move(rule));
+}
+
+absl::Status TargetRegistry::RegisterDerived(std::string target,
+                                             std::vector<RuleAlternative> alternatives,
+                                             std::string source) {
+  TargetRule rule;
+  rule.target = std::move(target);
+  rule.source = std::move(source);
+  return AddAlternatives(std::move(alternatives), std::move(rule), /*ordered=*/true);
 }
 
 absl::Status TargetRegistry::RegisterCallbacksOfRule(std::string target,

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "shardcall/partitioner/custom_call/attribute_condition.h"
 #include "shardcall/partitioner/custom_call/partition_context.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -65,19 +66,22 @@ struct PartitionerCallbacks {
 inline constexpr int kBatchDimsOfCall = std::numeric_limits<int>::min();
 
 // One signature of a target. A target may have several (an optional operand or
-// result, attributes that change what a dimension means); the first that fits
-// a call's backend_config, counts and ranks is its rule.
+// result, attributes that change what a dimension means). They are told apart by counts, ranks,
+// types and attributes; the narrowest that fits a call is its rule (rule_choice.h).
 struct RuleAlternative {
   RuleText text = {};
-  // Factors that occur only in compounds and whose size follows from the call's shapes: in "b s (g
-  // r) e, b t g e -> ..." the size of r is that of the dimension (g r) divided by that of g.
-  std::vector<std::string> inferred = {};
   // Whether calls with this backend_config have this signature; null: all.
   bool (*applies)(absl::string_view backend_config) = nullptr;
+  // Values of attributes that calls with this signature have.
+  AttributeConditions when = {};
+  bool AppliesTo(absl::string_view backend_config) const {
+    return (applies == nullptr || applies(backend_config)) && Satisfies(backend_config, when);
+  }
   // Configs with which a check of the rule calls the target; none: one call without a config.
   std::vector<std::string> example_configs = {};
-  // Element types in the form of TypeSignature: "T, s32 -> T". Empty: not known; a result whose
-  // shape is inferred then has the common type of all operands.
+  // Element types in the form of TypeSignature: "T, s32 -> T". Of several signatures, one with
+  // types is for calls with these alone. Empty: not known; a result whose shape is inferred then
+  // has the common type of all operands.
   std::string types = {};
   std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
   // The dimensions of each operand, then of each result, as factor names.
@@ -85,6 +89,8 @@ struct RuleAlternative {
     bool ellipsis = false;
     std::string group = {};  // the digits after the ellipsis
     std::vector<std::vector<std::string>> dims;
+    // A scalar; the only value of its side, it also stands for a call that has none there.
+    bool IsScalar() const { return !ellipsis && dims.empty(); }
   };
   std::vector<Value> values = {};  // filled on registration
   int num_operands = 0;
@@ -103,6 +109,10 @@ struct TargetRule {
   PartitionerCallbacks callbacks = {};
   std::string source = {};  // "built in", "manifest FILE", "program"
 
+  // The alternative of a call; null where none fits it.
+  const RuleAlternative* Choose(absl::string_view call_backend_config,
+                                absl::Span<const Shape* const> operands,
+                                absl::Span<const Shape* const> results) const;
   // The rule of a call, for levels kBatchDims and kRule, and for callbacks that have rule strings.
   // Errors E111, and E112 for an open factor (open_factors.h).
   absl::StatusOr<ShardingRule> Instantiate(absl::string_view call_backend_config,
@@ -114,7 +124,8 @@ class TargetRegistry : public TargetShapes {
  public:
   // Registering the same rule again is OK; a different one for the same key is kAlreadyExists
   // (E105), which shows both. E112: a factor that only operands have is in none of reduction,
-  // need_replication, permutation and blocked.
+  // need_replication, permutation and blocked. Of several rules, two that fit some call equally
+  // well are E105.
   absl::Status RegisterRule(std::string target, RuleText text, std::string backend_config = "",
                             std::string source = "program");
   absl::Status RegisterRules(std::string target, std::vector<RuleAlternative> alternatives,
@@ -169,7 +180,12 @@ class TargetRegistry : public TargetShapes {
 
  private:
   absl::Status Add(TargetRule rule);
-  absl::Status AddAlternatives(std::vector<RuleAlternative> alternatives, TargetRule rule);
+  // `ordered`: they are asked in this order, though several may fit a call.
+  absl::Status AddAlternatives(std::vector<RuleAlternative> alternatives, TargetRule rule,
+                               bool ordered = false);
+  // Rules that follow from others.
+  absl::Status RegisterDerived(std::string target, std::vector<RuleAlternative> alternatives,
+                               std::string source);
   std::map<std::pair<std::string, std::string>, TargetRule> rules_;
   std::map<std::string, TargetFacts> facts_;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -147,6 +148,74 @@ absl::StatusOr<std::vector<ElementType>> TypeSignature::Results(
     }
   }
   return results;
+}
+
+bool TypeSignature::Fits(absl::Span<const ElementType> types) const {
+  if (types.size() != values_.size()) return false;
+  const auto results = Results(types.first(num_operands_));
+  return results.ok() && absl::c_equal(*results, types.subspan(num_operands_));
+}
+
+bool TypeSignature::Overlap(const TypeSignature& a, const TypeSignature& b) {
+  if (a.values_.size() != b.values_.size() || a.num_operands_ != b.num_operands_) return false;
+  // The letters of both sides, 'A' to 'Z' each; which stand for one type, and which that is.
+  constexpr int kLetters = 26;
+  std::array<int, 2 * kLetters> same;
+  std::array<ElementType, 2 * kLetters> types;
+  types.fill(ElementType::kInvalid);
+  for (int k = 0; k < 2 * kLetters; ++k) same[k] = k;
+  const auto letter = [&](int side, const Value& v) {
+    return same[side * kLetters + v.letter - 'A'];
+  };
+  const auto bind = [&](int k, ElementType type) {
+    if (types[k] == ElementType::kInvalid) types[k] = type;
+    return types[k] == type;
+  };
+  for (size_t k = 0; k < a.values_.size(); ++k) {
+    const Value &x = a.values_[k], &y = b.values_[k];
+    const bool plain_x = x.form == Form::kLetter, plain_y = y.form == Form::kLetter;
+    if (x.form == Form::kType && y.form == Form::kType && x.type != y.type) return false;
+    if (plain_x && y.form == Form::kType && !bind(letter(0, x), y.type)) return false;
+    if (plain_y && x.form == Form::kType && !bind(letter(1, y), x.type)) return false;
+    if (!plain_x || !plain_y) continue;
+    const int from = letter(0, x), to = letter(1, y);
+    if (types[from] != ElementType::kInvalid && !bind(to, types[from])) return false;
+    for (int& s : same) {
+      if (s == from) s = to;
+    }
+  }
+  // What is bound by now decides the others.
+  const auto type_of = [&](int side, const Value& v) {
+    if (v.form == Form::kType) return v.type;
+    const ElementType bound = types[letter(side, v)];
+    return bound == ElementType::kInvalid ? bound : Apply(v, bound);
+  };
+  for (size_t k = 0; k < a.values_.size(); ++k) {
+    const ElementType x = type_of(0, a.values_[k]), y = type_of(1, b.values_[k]);
+    if (x != ElementType::kInvalid && y != ElementType::kInvalid && x != y) return false;
+  }
+  return true;
+}
+
+bool TypeSignature::IsWithin(const TypeSignature& other) const {
+  // Examples that give each letter a type of its own, of which real and complex forms exist.
+  constexpr std::array<std::array<ElementType, 2>, 2> kTypes = {
+      {{ElementType::kC64, ElementType::kC128}, {ElementType::kF32, ElementType::kF64}}};
+  for (const auto& types : kTypes) {
+    std::vector<ElementType> example;
+    std::string letters;
+    for (const Value& v : values_) {
+      size_t k = letters.find(v.letter);
+      if (v.form != Form::kType && k == letters.npos) {
+        k = letters.size();
+        letters += v.letter;
+      }
+      if (v.form != Form::kType && k >= types.size()) return false;
+      example.push_back(Apply(v, v.form == Form::kType ? v.type : types[k]));
+    }
+    if (!other.Fits(example)) return false;
+  }
+  return true;
 }
 
 std::vector<ElementType> TypeSignature::With(ElementType any) const {

@@ -35,6 +35,13 @@ class TypeSignature {
   // Types of all tensors with `any` in place of every letter; empty where the signature has no
   // such types (complex(s32)).
   std::vector<ElementType> With(ElementType any) const;
+  // Whether tensors of these types, operands and then results, have the signature.
+  bool Fits(absl::Span<const ElementType> types) const;
+  // Whether some types have both signatures. Of real(T) and complex(T), where no type of either
+  // says what T is, all are taken to.
+  static bool Overlap(const TypeSignature& a, const TypeSignature& b);
+  // Whether all types that have this signature have `other`; false where that is not certain.
+  bool IsWithin(const TypeSignature& other) const;
   bool has_letters() const { return has_letters_; }
 
  private:

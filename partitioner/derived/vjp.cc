@@ -95,6 +95,7 @@ absl::StatusOr<Ids> ArgumentsOf(CheckedBuilder& b, const VjpSpec& vjp, const Cal
   for (const VjpArgument& a : vjp.arguments) {
     const bool operand = a.kind == VjpArgument::Kind::kOperand;
     const size_t most = operand ? operands.size() : results.size();
+    if (operand && vjp.skip_absent_operands && a.index >= static_cast<int>(most)) continue;
     if (a.index < 0 || static_cast<size_t>(a.index) >= most) {
       return Cannot(kWhat, parts.attrs->target,
                     absl::StrCat("it needs ", operand ? "operand " : "result ", a.index,

@@ -145,25 +145,6 @@ class Batcher {
   const int64_t size_;
 };
 
-// Whether the rule of the call has `...` where the batch dimension is.
-bool RuleTakesBatch(const TargetRegistry& targets, const CallParts& call,
-                    const std::vector<bool>& batched) {
-  const TargetRule* rule = targets.Find(call.attrs->target, call.instr->backend_config);
-  if (rule == nullptr) return false;
-  for (const RuleAlternative& a : rule->alternatives) {
-    const size_t tensors = call.operands.size() + call.results.size();
-    if (a.num_operands != static_cast<int>(call.operands.size()) || a.values.size() != tensors) {
-      continue;
-    }
-    bool fits = a.applies == nullptr || a.applies(call.instr->backend_config);
-    for (size_t k = 0; k < a.values.size(); ++k) {
-      fits = fits && a.values[k].ellipsis == (k >= batched.size() || batched[k]);
-    }
-    if (fits) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistry& targets,
@@ -201,8 +182,11 @@ absl::StatusOr<std::vector<InstrId>> Vmap(CheckedBuilder& b, const TargetRegistr
   BatchingSpec spec;
   if (facts != nullptr && facts->batching.has_value()) {
     spec = *facts->batching;
-  } else if (!RuleTakesBatch(targets, parts, batched)) {
-    spec.kind = BatchingSpec::Kind::kLoop;
+  } else {
+    const TargetRule* const rule = targets.Find(target, parts.instr->backend_config);
+    const bool takes = rule != nullptr && TakesBatch(*rule, parts.instr->backend_config,
+                                                     parts.operands, parts.results, batched);
+    if (!takes) spec.kind = BatchingSpec::Kind::kLoop;
   }
   Batcher batcher(b, parts, Ids(operands.begin(), operands.end()), batched, size);
   switch (spec.kind) {

@@ -82,8 +82,10 @@ struct RuleText {
   std::string rule;  // "b s h, h -> b s h"
   std::vector<std::string> need_replication = {}, permutation = {}, blocked = {};
   std::vector<std::pair<std::string, PartialOp>> reduction = {};
-  std::vector<std::pair<std::string, double>> pad = {};     // pad identity per factor
-  std::vector<std::pair<std::string, int64_t>> sizes = {};  // compound-only factors
+  std::vector<std::pair<std::string, double>> pad = {};  // pad identity per factor
+  // Of factors that stand only in compound dimensions. One that is the only such factor of a
+  // compound needs none: its size follows from each call's shapes.
+  std::vector<std::pair<std::string, int64_t>> sizes = {};
 };
 
 // Parsed once, without shapes. Errors E110 with a caret into the string.

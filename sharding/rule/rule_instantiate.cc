@@ -27,6 +27,7 @@ class Instantiation {
     out_.custom = true;
     SHARDCALL_RETURN_IF_ERROR(Side(rule_.operands, operands, false, &out_.operands));
     SHARDCALL_RETURN_IF_ERROR(Side(rule_.results, results, true, &out_.results));
+    SolveCompounds(operands, results);
     SHARDCALL_RETURN_IF_ERROR(Compounds(operands, false));
     SHARDCALL_RETURN_IF_ERROR(Compounds(results, true));
     return std::move(out_);
@@ -142,6 +143,42 @@ class Instantiation {
     sized_.resize(std::max<size_t>(sized_.size(), factor + 1), false);
     sized_[factor] = true;
     return absl::OkStatus();
+  }
+
+  // Gives factors that neither the text nor a dimension of their own gives a size the one that a
+  // compound dimension leaves for them: in "b (k g), b k -> b (k g)" the size of g is that of the
+  // dimension divided by that of k. A remainder is found by Compounds.
+  void SolveCompounds(absl::Span<const Shape* const> operands,
+                      absl::Span<const Shape* const> results) {
+    for (bool found = true; found;) {
+      found = false;
+      for (int t = 0; t < out_.num_tensors(); ++t) {
+        const size_t result = t - out_.operands.size();
+        const Shape& shape =
+            *(t < static_cast<int>(out_.operands.size()) ? operands[t] : results[result]);
+        for (size_t d = 0; d < out_.tensor(t).dims.size(); ++d) {
+          found = Solve(out_.tensor(t).dims[d], shape.dim(static_cast<int>(d))) || found;
+        }
+      }
+    }
+  }
+
+  // Whether all factors but one had a size, and that one has one now.
+  bool Solve(const FactorList& compound, int64_t size) {
+    int open = -1;
+    int64_t product = 1;
+    for (int f : compound) {
+      if (out_.factors[f].size >= 0) {
+        if (__builtin_mul_overflow(product, out_.factors[f].size, &product)) product = -1;
+      } else if (open >= 0) {
+        return false;
+      } else {
+        open = f;
+      }
+    }
+    if (open < 0) return false;
+    out_.factors[open].size = product > 0 ? size / product : 1;
+    return true;
   }
 
   absl::Status Compounds(absl::Span<const Shape* const> shapes, bool is_result) {

@@ -241,13 +241,38 @@ class Parser {
       }
       f->factor.size = size;
     }
+    return CheckSizesFollow();
+  }
+
+  // A factor has a size if the text gives it, if it is a whole dimension somewhere, or if it is the
+  // only one of some compound dimension that has none.
+  absl::Status CheckSizesFollow() const {
+    std::vector<bool> known;
     for (const RuleTemplate::NamedFactor& f : out_->factors) {
-      if (f.whole_dim || f.factor.size >= 0) continue;
-      return Error(absl::StrCat("factor ", f.factor.name,
-                                " stands only in compound dimensions and has no size"),
-                   absl::StrCat("give sizes={", f.factor.name, ": N}"));
+      known.push_back(f.whole_dim || f.factor.size >= 0);
     }
-    return absl::OkStatus();
+    const auto open = [&](const std::vector<int>& dim) {
+      return std::count_if(dim.begin(), dim.end(), [&](int f) { return !known[f]; });
+    };
+    for (bool found = true; found;) {
+      found = false;
+      for (const auto* side : {&out_->operands, &out_->results}) {
+        for (const RuleTemplate::Value& value : *side) {
+          for (const std::vector<int>& dim : value.dims) {
+            if (open(dim) != 1) continue;
+            for (int f : dim) known[f] = true;
+            found = true;
+          }
+        }
+      }
+    }
+    const auto unknown = std::find(known.begin(), known.end(), false);
+    if (unknown == known.end()) return absl::OkStatus();
+    const std::string& name = out_->factors[unknown - known.begin()].factor.name;
+    return Error(absl::StrCat("factor ", name,
+                              " stands only in compound dimensions and has no size: none of them "
+                              "has a size for each of its other factors"),
+                 absl::StrCat("give sizes={", name, ": N}, or the sizes of the factors beside it"));
   }
 
   const RuleText& text_;

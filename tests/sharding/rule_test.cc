@@ -118,7 +118,9 @@ TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
       {{.rule = "i i -> i"}, "twice in one value"},
       {{.rule = "i -> i", .sizes = {{"j", 2}}}, "does not use"},
       {{.rule = "(i j) -> i j", .sizes = {{"j", 2}}}, "whole dimension"},
-      {{.rule = "(i j) -> i"}, "has no size"},
+      {{.rule = "(i j) -> (i j)"}, "has no size"},
+      {{.rule = "(i j), (j k) -> (i k)", .sizes = {{"l", 2}}}, "does not use"},
+      {{.rule = "(i j), (k l), i -> (k l)"}, "factor k stands only in compound dimensions"},
       {{.rule = "(i j) -> i", .sizes = {{"j", -1}}}, "at least 0"},
       {{.rule = "(i j) -> i", .sizes = {{"j", 2}, {"j", 2}}}, "one size"},
       {{.rule = "i -> i", .need_replication = {"j"}}, "does not use"},
@@ -244,6 +246,28 @@ TEST_F(RuleTest, EmptyDimensionsAreFactorsOfSizeZero) {
             "#sdy.op_sharding_rule<([i, j], [kj])->([i, j], [j]) {i=8, j=0, k=2}, custom>");
   EXPECT_TRUE(Make({.rule = "(g u) -> (g u)", .sizes = {{"g", 2}, {"u", 0}}}, {{0}}, {{0}}).ok());
   EXPECT_EQ(DiagnosticCode(Make({.rule = "i u, i -> u"}, {{8, 0}, {0}}, {{0}}).status()), "E111");
+}
+
+TEST_F(RuleTest, ACompoundGivesTheSizeThatItAloneLacks) {
+  auto rule = Make({.rule = "b (k g), b k -> b (k g)"}, {{8, 12}, {8, 4}}, {{8, 12}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->ToString(), "b (k g), b k -> b (k g) sizes={g:3}");
+  // Each call has sizes of its own.
+  EXPECT_EQ(Make({.rule = "b (k g), b k -> b (k g)"}, {{8, 12}, {8, 12}}, {{8, 12}})->ToString(),
+            "b (k g), b k -> b (k g) sizes={g:1}");
+  // One size after another, in whatever order they stand.
+  rule = Make({.rule = "(a b), (b c), c -> a", .need_replication = {"b", "c"}}, {{6}, {15}, {5}},
+              {{2}});
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->factors[1].size, 3);
+  // Where nothing is left, any size does.
+  EXPECT_TRUE(Make({.rule = "(k g), k -> (k g)"}, {{0}, {0}}, {{0}}).ok());
+  for (const int64_t size : {13, 0, 3}) {
+    const auto misfit = Make({.rule = "b (k g), b k -> b (k g)"}, {{8, size}, {8, 4}}, {{8, 12}});
+    EXPECT_EQ(DiagnosticCode(misfit.status()), "E111") << size;
+  }
+  EXPECT_EQ(DiagnosticCode(Make({.rule = "(k g), k -> (k g)"}, {{12}, {0}}, {{12}}).status()),
+            "E111");
 }
 
 TEST_F(RuleTest, FactorsThatOnlyOperandsHaveAreOpen) {

@@ -306,7 +306,8 @@ absl::StatusOr<FfiMetadata> QueryFfiMetadata(abi::Handler* handler, absl::string
                             : absl::StrCat("cannot be used: ", refused.message()),
                     "", "",
                     foreign ? "Is the symbol a handler of the typed FFI?"
-                            : "Register the type of its state first (\"types\" in a manifest)");
+                            : "Register the type of its state first (\"types\" in a manifest; "
+                              "jax.ffi.register_ffi_type in Python, after shardcall is imported)");
   }
   const abi::ApiVersion& version = question.metadata.api_version;
   if (version.major != abi::kMajorVersion || version.minor < abi::kOldestMinorVersion ||

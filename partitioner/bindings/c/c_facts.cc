@@ -116,7 +116,8 @@ absl::Status RegisterCVjp(absl::string_view target, const Shardcall_Vjp* vjp,
                           TargetRegistry* targets) {
   constexpr char kWhat[] = "a Shardcall_Vjp";
   Shardcall_Vjp c;
-  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, vjp, sizeof(c), &c));
+  constexpr size_t kFirstSize = offsetof(Shardcall_Vjp, skip_absent_operands);
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, vjp, kFirstSize, &c));
   for (const auto& [what, n, list] :
        {std::make_tuple("arguments", c.num_arguments, static_cast<const void*>(c.arguments)),
         std::make_tuple("gradients", c.num_gradients, static_cast<const void*>(c.gradients))}) {
@@ -137,6 +138,7 @@ absl::Status RegisterCVjp(absl::string_view target, const Shardcall_Vjp* vjp,
   }
   spec.gradients.assign(c.gradients, c.gradients + c.num_gradients);
   if (c.backend_config != nullptr) spec.backend_config = c.backend_config;
+  spec.skip_absent_operands = c.skip_absent_operands != 0;
   for (int32_t k = 0; c.pad != nullptr && k < kLongestList && c.pad[k].name != nullptr; ++k) {
     spec.pad.emplace_back(c.pad[k].name, c.pad[k].value);
   }

@@ -23,6 +23,7 @@ namespace shardcall::inline internal {
 namespace {
 
 constexpr size_t kFirstTargetSize = offsetof(Shardcall_Target, partitioner);  // in version 0.1
+constexpr size_t kFirstRuleSize = offsetof(Shardcall_Rule, when);
 
 // Lists in C end with a null entry. The limit, far above any real length, applies if it is missing.
 constexpr int kLongestList = 1024;
@@ -92,11 +93,14 @@ absl::Status RegisterTheRules(const Source& r, const Shardcall_Target& t, std::s
   std::vector<RuleAlternative> alternatives;
   for (int k = 0; k < kLongestList && t.rules[k] != nullptr; ++k) {
     Shardcall_Rule rule;
-    SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Rule", t.rules[k], sizeof(rule), &rule));
+    SHARDCALL_RETURN_IF_ERROR(ReadStruct("a Shardcall_Rule", t.rules[k], kFirstRuleSize, &rule));
     if (rule.rule == nullptr) return Wrong(r, t.name, "a rule string in every rule", "null");
     RuleAlternative& a = alternatives.emplace_back();
     SHARDCALL_ASSIGN_OR_RETURN(a.text, ReadRule(r, t.name, rule));
     if (rule.types != nullptr) a.types = rule.types;
+    if (rule.when != nullptr) {
+      SHARDCALL_ASSIGN_OR_RETURN(a.when, AttributeConditionsOf(rule.when));
+    }
   }
   if (alternatives.empty()) return Wrong(r, t.name, "one rule or more in `rules`", "none");
   return r.targets->RegisterRules(t.name, std::move(alternatives), std::move(config), r.source);

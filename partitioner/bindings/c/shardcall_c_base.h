@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SHARDCALL_C_MAJOR 0
-#define SHARDCALL_C_MINOR 5
+#define SHARDCALL_C_MINOR 6
 
 /* Every struct has its size in its first field, and new versions only append fields.
  * Initialise it with SHARDCALL_INIT(Type), which sets all other fields to zero. */

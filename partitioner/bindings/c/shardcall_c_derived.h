@@ -68,6 +68,9 @@ typedef struct Shardcall_Vjp {
    * which are sums over it; the list ends with a null name. Null: the values that the
    * rule's own pads imply. */
   const struct Shardcall_Factor* pad;
+  /* Since 0.6. Not 0: a call that leaves out operands has a VJP, which takes the others
+   * and gives their gradients alone. 0: it has none. */
+  int32_t skip_absent_operands;
 } Shardcall_Vjp;
 
 /* Constraints that every call of a target satisfies beyond its rule, within which checks

@@ -68,7 +68,8 @@ typedef struct Shardcall_Rule {
   size_t struct_size;
   const char* rule;
   /* Element types, such as "T, s32 -> T": then a builder call needs no shape, and a
-   * wrong shape in a program is an error. Null: not declared. */
+   * wrong shape in a program is an error; of several rules, this one is for calls of
+   * these types alone. Null: not declared. */
   const char* types;
   const char* const* need_replication;
   const char* const* permutation;
@@ -76,6 +77,9 @@ typedef struct Shardcall_Rule {
   const Shardcall_Factor* reduction;
   const Shardcall_Factor* pad;
   const Shardcall_Factor* sizes;
+  /* Since 0.6: the attributes that calls with this signature have, in the form of a typed
+   * call, "{mode = \"gelu\", axis = 1 : i64}". Null: any. */
+  const char* when;
 } Shardcall_Rule;
 
 /* A target. Set one of rule, batch_dims and partitioner, or a handler of one kind, or
@@ -122,8 +126,10 @@ typedef struct Shardcall_Target {
   const char* reference;
   /* Since 0.3: shape inference; takes precedence over that by a rule. */
   const Shardcall_ShapeFunction* shapes;
-  /* Since 0.3: several signatures instead of `rule`; a call uses the first that has its
-   * numbers of operands, results and dimensions. The list ends with null. */
+  /* Since 0.3: several signatures instead of `rule`; a call uses the one that has its
+   * numbers of operands, results and dimensions, its types and its attributes, and the
+   * narrowest if several do. Two that fit some call equally well are refused. The list
+   * ends with null. */
   const Shardcall_Rule* const* rules;
   /* Since 0.3: sizes that follow from others, ranges of indices. */
   const Shardcall_CallLimits* limits;

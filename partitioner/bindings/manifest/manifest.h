@@ -10,11 +10,16 @@
 //                 "need_replication": ["d"], "reduction": {"k": "add"},
 //                 "permutation": [], "pad": {"k": 0}, "sizes": {"r": 4},
 //                 "backend_config": "text that the call has"},
+//                {"name": "multi", "rules": ["i j -> i j", {"rule": "i j, j -> i j",
+//                 "types": "T, f32 -> T", "when": {"mode": "gelu"}, "need_replication": ["j"]}]},
 //                {"name": "stateful", "symbol": {"instantiate": "Make", "execute": "Use"}},
 //                {"name": "row_solve", "batch_dims": 1},
 //                {"name": "my_ffn", "partition_like": "ffn.hlo"},
 //                {"name": "batch_fft", "batch_dims": 1,
 //                 "kernel": "fft", "attributes": "{fft_type = \"IFFT\"}"}]}
+//
+// `rules` are the signatures of a target; of those that fit a call the narrowest is its rule
+// (rule_choice.h).
 //
 // `partition_like` is a file with HLO text, from which the target's rule is made (reference.h).
 // Its path and that of `library` are relative to the manifest. `types` are registered before any
@@ -38,6 +43,8 @@
 //
 // `vjp` may have a "computation", the path of HLO text, instead of a target, a "backend_config"
 // for the VJP's call, and a "pad": {"b": 0} for factors over which gradients are summed.
+// With
+// "skip_absent_operands": true, calls that leave out operands have a VJP, too.
 // `batching` is "leading", "broadcast", "loop" or {"target": NAME}. A lowering without platform is
 // for all of them; its `backend_config` defaults to that of the call, or to the composite's
 // attributes; `api_version` is 1 to 4, by default 4; `column_major` passes matrices in LAPACK's

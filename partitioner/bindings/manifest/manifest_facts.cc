@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -60,6 +61,43 @@ absl::StatusOr<std::vector<ElementType>> Types(const Json& j, const char* key,
   return out;
 }
 
+// The sizes of a target, or of one of its rules, that are formulas. Rules share their factors.
+absl::Status ReadFormulas(const Json& j, const std::string& where, const ManifestError& bad,
+                          CallLimits* limits) {
+  if (!j.is_object() || !j.contains("sizes") || !j["sizes"].is_object()) return absl::OkStatus();
+  for (const auto& [factor, value] : j["sizes"].items()) {
+    if (!value.is_string()) continue;
+    const std::string formula = value.get<std::string>();
+    const auto known = absl::c_find_if(
+        limits->sizes, [&, &name = factor](const auto& s) { return s.first == name; });
+    if (known == limits->sizes.end()) {
+      limits->sizes.emplace_back(factor, formula);
+    } else if (known->second != formula) {
+      return bad(absl::StrCat(where, ".sizes.", factor),
+                 absl::StrCat("\"", known->second, "\", as in the rule before"), formula);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One value of a "when"; false for what is none.
+bool ReadConditionValue(const Json& j, AttributeCondition* out) {
+  if (j.is_null()) {
+    out->any_of.emplace_back();
+  } else if (j.is_boolean()) {
+    out->any_of.emplace_back(j.get<bool>());
+  } else if (j.is_number_integer()) {
+    out->any_of.emplace_back(j.get<int64_t>());
+  } else if (j.is_number()) {
+    out->any_of.emplace_back(j.get<double>());
+  } else if (j.is_string()) {
+    out->any_of.emplace_back(j.get<std::string>());
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::Status CheckManifestKeys(const Json& j, absl::string_view where,
@@ -78,8 +116,10 @@ absl::Status CheckManifestKeys(const Json& j, absl::string_view where,
 
 absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
                                         const ManifestError& bad, const ManifestFile& file) {
-  SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(
-      j, where, {"target", "computation", "arguments", "gradients", "backend_config", "pad"}, bad));
+  SHARDCALL_RETURN_IF_ERROR(CheckManifestKeys(j, where,
+                                              {"target", "computation", "arguments", "gradients",
+                                               "backend_config", "pad", "skip_absent_operands"},
+                                              bad));
   VjpSpec vjp;
   SHARDCALL_ASSIGN_OR_RETURN(vjp.target, String(j, "target", where, bad));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "computation", where, bad));
@@ -107,6 +147,13 @@ absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
       return bad(where + ".gradients", "numbers of operands", g.dump());
     }
     vjp.gradients.push_back(g.get<int>());
+  }
+  if (j.contains("skip_absent_operands")) {
+    if (!j["skip_absent_operands"].is_boolean()) {
+      return bad(where + ".skip_absent_operands", "true or false",
+                 j["skip_absent_operands"].dump());
+    }
+    vjp.skip_absent_operands = j["skip_absent_operands"].get<bool>();
   }
   if (j.contains("pad")) {
     if (!j["pad"].is_object()) return bad(where + ".pad", "an object", j["pad"].type_name());
@@ -140,12 +187,35 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::stri
   return bad(where, "\"leading\", \"broadcast\", \"loop\" or {\"target\": NAME}", j.dump());
 }
 
+absl::StatusOr<AttributeConditions> ReadManifestConditions(const Json& j, const std::string& where,
+                                                           const ManifestError& bad) {
+  constexpr char kForm[] = "a string, a number, true, false, null, or a list of these";
+  if (!j.is_object()) return bad(where, "an object with attributes' values", j.type_name());
+  AttributeConditions out;
+  for (const auto& [name, value] : j.items()) {
+    const std::string at = absl::StrCat(where, ".", name);
+    AttributeCondition& condition = out.emplace_back();
+    condition.name = name;
+    if (!value.is_array()) {
+      if (!ReadConditionValue(value, &condition)) return bad(at, kForm, value.type_name());
+      continue;
+    }
+    for (const Json& one : value) {
+      if (!ReadConditionValue(one, &condition)) return bad(at, kForm, one.type_name());
+    }
+    if (condition.any_of.empty()) return bad(at, kForm, "an empty list");
+  }
+  return out;
+}
+
 absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::string& where,
                                               const ManifestError& bad) {
   CallLimits limits;
-  if (target.contains("sizes") && target["sizes"].is_object()) {
-    for (const auto& [factor, value] : target["sizes"].items()) {
-      if (value.is_string()) limits.sizes.emplace_back(factor, value.get<std::string>());
+  SHARDCALL_RETURN_IF_ERROR(ReadFormulas(target, where, bad, &limits));
+  if (target.contains("rules") && target["rules"].is_array()) {
+    for (size_t k = 0; k < target["rules"].size(); ++k) {
+      SHARDCALL_RETURN_IF_ERROR(
+          ReadFormulas(target["rules"][k], absl::StrCat(where, ".rules[", k, "]"), bad, &limits));
     }
   }
   if (!target.contains("ranges")) return limits;

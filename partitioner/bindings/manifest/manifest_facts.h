@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "shardcall/partitioner/custom_call/attribute_condition.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 
@@ -30,6 +31,11 @@ absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const s
 absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,
                                                   const std::string& where,
                                                   const ManifestError& bad);
+// What a rule says of its calls' attributes, {"mode": ["gelu", "relu"], "axis": 1}: each value is
+// a string, a number, a bool, null for an attribute that is absent, or a list of these.
+absl::StatusOr<AttributeConditions> ReadManifestConditions(const nlohmann::ordered_json& j,
+                                                           const std::string& where,
+                                                           const ManifestError& bad);
 // A target's sizes that are formulas, and its ranges.
 absl::StatusOr<CallLimits> ReadManifestLimits(const nlohmann::ordered_json& target,
                                               const std::string& where, const ManifestError& bad);

@@ -56,7 +56,9 @@ class ManifestReader {
 
   // manifest_targets.cc
   absl::Status ReadTarget(const Json& j, const std::string& where);
-  absl::StatusOr<RuleText> ReadRule(const Json& j, const std::string& where) const;
+  absl::StatusOr<std::vector<RuleAlternative>> ReadRules(const Json& list,
+                                                         const std::string& where) const;
+  absl::StatusOr<RuleAlternative> ReadRule(const Json& j, const std::string& where) const;
   absl::Status ReadReduction(const Json& j, const std::string& where, RuleText* text) const;
   // Makes the rule from a program in HLO text.
   absl::Status ReadReference(const Json& j, const std::string& where, const std::string& name,

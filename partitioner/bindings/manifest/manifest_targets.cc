@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of a manifest's targets, and what is derived from them.
+#include <array>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
@@ -8,6 +11,14 @@
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::manifest {
+namespace {
+
+// What one rule says: keys of a target, and of an entry of its "rules".
+constexpr std::array<absl::string_view, 9> kRuleKeys = {
+    "rule", "need_replication", "reduction", "permutation", "blocked", "pad", "sizes", "types",
+    "when"};
+
+}  // namespace
 
 absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) {
   const std::string name = j["name"].get<std::string>();
@@ -30,27 +41,12 @@ absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) 
 
 absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where) {
   if (!j.is_object()) return Bad(where, "an object", TypeOf(j));
-  SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where,
-                                      {"name",
-                                       "symbol",
-                                       "platform",
-                                       "api_version",
-                                       "traits",
-                                       "rule",
-                                       "need_replication",
-                                       "reduction",
-                                       "permutation",
-                                       "blocked",
-                                       "pad",
-                                       "sizes",
-                                       "batch_dims",
-                                       "backend_config",
-                                       "kernel",
-                                       "attributes",
-                                       "partition_like",
-                                       "vjp",
-                                       "batching",
-                                       "ranges"}));
+  std::set<std::string> keys = {"name",     "symbol", "platform",       "api_version",
+                                "traits",   "rules",  "batch_dims",     "backend_config",
+                                "kernel",   "vjp",    "partition_like", "attributes",
+                                "batching", "ranges"};
+  keys.insert(kRuleKeys.begin(), kRuleKeys.end());
+  SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where, keys));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
   std::string config;
   if (j.contains("backend_config")) {
@@ -63,33 +59,63 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
   SHARDCALL_RETURN_IF_ERROR(ReadKernel(j, where, name, config, source));
   SHARDCALL_RETURN_IF_ERROR(ReadHandler(j, where, name, config));
   if (j.contains("partition_like")) return ReadReference(j, where, name, source);
+  const int kinds = j.contains("rule") + j.contains("rules") + j.contains("batch_dims");
   const bool computed = j.contains("kernel") || j.contains("symbol") ||
                         (library_ != nullptr && RegistersItself(*library_, name));
-  if (computed && !j.contains("batch_dims") && !j.contains("rule")) {
-    return absl::OkStatus();
+  if (kinds > 1) return Bad(where, "one of \"rule\", \"rules\" and \"batch_dims\"", "several");
+  for (const absl::string_view key : kRuleKeys) {
+    if (key == "rule" || !j.contains(key) || j.contains("rule")) continue;
+    return Bad(absl::StrCat(where, ".", key), "a \"rule\" whose factors it is of", "none");
   }
-  if (j.contains("batch_dims") == j.contains("rule")) {
-    return Bad(where, "either \"rule\" or \"batch_dims\"", j.contains("rule") ? "both" : "neither");
+  if (j.contains("rules")) {
+    SHARDCALL_ASSIGN_OR_RETURN(std::vector<RuleAlternative> rules,
+                               ReadRules(j["rules"], where + ".rules"));
+    return targets_.RegisterRules(name, std::move(rules), config, source);
   }
-  for (const char* key :
-       {"need_replication", "reduction", "permutation", "blocked", "pad", "sizes"}) {
-    if (j.contains(key) && !j.contains("rule")) {
-      return Bad(absl::StrCat(where, ".", key), "a \"rule\" whose factors it is of", "none");
-    }
+  if (j.contains("rule")) {
+    std::vector<RuleAlternative> one(1);
+    SHARDCALL_ASSIGN_OR_RETURN(one[0], ReadRule(j, where));
+    return targets_.RegisterRules(name, std::move(one), config, source);
   }
-  if (j.contains("batch_dims")) {
-    if (!j["batch_dims"].is_number_unsigned() || j["batch_dims"].get<uint64_t>() > 64) {
-      return Bad(where + ".batch_dims", "a number of dimensions", j["batch_dims"].dump());
-    }
-    return targets_.RegisterBatchPartitionable(name, j["batch_dims"].get<int>(), config, source);
+  if (!j.contains("batch_dims")) {
+    if (computed) return absl::OkStatus();
+    return Bad(where, "one of \"rule\", \"rules\" and \"batch_dims\"", "neither");
   }
-  SHARDCALL_ASSIGN_OR_RETURN(RuleText text, ReadRule(j, where));
-  return targets_.RegisterRule(name, std::move(text), config, source);
+  if (!j["batch_dims"].is_number_unsigned() || j["batch_dims"].get<uint64_t>() > 64) {
+    return Bad(where + ".batch_dims", "a number of dimensions", j["batch_dims"].dump());
+  }
+  return targets_.RegisterBatchPartitionable(name, j["batch_dims"].get<int>(), config, source);
 }
 
-absl::StatusOr<RuleText> ManifestReader::ReadRule(const Json& j, const std::string& where) const {
-  RuleText text;
-  if (!j["rule"].is_string()) return Bad(where + ".rule", "a string", TypeOf(j["rule"]));
+absl::StatusOr<std::vector<RuleAlternative>> ManifestReader::ReadRules(
+    const Json& list, const std::string& where) const {
+  if (!list.is_array() || list.empty()) {
+    return Bad(where, "a list of rules", list.is_array() ? "an empty one" : TypeOf(list));
+  }
+  std::vector<RuleAlternative> out;
+  for (size_t k = 0; k < list.size(); ++k) {
+    const std::string at = absl::StrCat(where, "[", k, "]");
+    Json entry = list[k];
+    if (entry.is_string()) entry = Json{{"rule", list[k]}};
+    if (!entry.is_object()) {
+      return Bad(at, "a rule, or an object with the keys of one", TypeOf(entry));
+    }
+    SHARDCALL_RETURN_IF_ERROR(CheckKeys(entry, at, {kRuleKeys.begin(), kRuleKeys.end()}));
+    if (!entry.contains("rule")) return Bad(at, "a \"rule\"", "none");
+    SHARDCALL_ASSIGN_OR_RETURN(out.emplace_back(), ReadRule(entry, at));
+  }
+  return out;
+}
+
+absl::StatusOr<RuleAlternative> ManifestReader::ReadRule(const Json& j,
+                                                         const std::string& where) const {
+  RuleAlternative out;
+  RuleText& text = out.text;
+  if (!j["rule"].is_string()) {
+    return Bad(where + ".rule",
+               j["rule"].is_array() ? "a string, or \"rules\" for a list" : "a string",
+               TypeOf(j["rule"]));
+  }
   text.rule = j["rule"].get<std::string>();
   SHARDCALL_RETURN_IF_ERROR(Strings(j, "need_replication", where, &text.need_replication));
   SHARDCALL_RETURN_IF_ERROR(Strings(j, "permutation", where, &text.permutation));
@@ -112,13 +138,18 @@ absl::StatusOr<RuleText> ManifestReader::ReadRule(const Json& j, const std::stri
       }
     }
   }
-  return text;
+  SHARDCALL_ASSIGN_OR_RETURN(out.types, String(j, "types", where, ""));
+  if (j.contains("when")) {
+    SHARDCALL_ASSIGN_OR_RETURN(out.when,
+                               ReadManifestConditions(j["when"], where + ".when", Error()));
+  }
+  return out;
 }
 
 absl::Status ManifestReader::ReadReference(const Json& j, const std::string& where,
                                            const std::string& name,
                                            const std::string& source) const {
-  for (const char* key : {"rule", "batch_dims", "backend_config"}) {
+  for (const char* key : {"rule", "rules", "batch_dims", "backend_config"}) {
     if (j.contains(key)) return Bad(where, absl::StrCat("no \"", key, "\""), "partition_like");
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "partition_like", where));

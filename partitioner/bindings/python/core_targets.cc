@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +13,8 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
+#include "shardcall/partitioner/custom_call/targets/jaxlib_targets.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -43,8 +46,8 @@ nb::dict Describe(const Targets& targets) {
   Described found;
   for (const TargetRule* r : targets.registry.rules.List()) {
     auto& [rules, platforms, sources] = found[r->target];
-    rules.insert(r->alternatives.empty() ? std::string(RuleLevelName(r->level))
-                                         : r->alternatives[0].text.rule);
+    if (r->alternatives.empty()) rules.insert(std::string(RuleLevelName(r->level)));
+    for (size_t k = 0; k < r->num_given; ++k) rules.insert(r->alternatives[k].text.rule);
     sources.insert(r->source);
   }
   for (const HandlerEntry* h : targets.registry.handlers.List()) {
@@ -65,15 +68,17 @@ nb::dict Describe(const Targets& targets) {
   return out;
 }
 
-// The result types of a call of the target with these operands, by its rule. E112 if the rule does
-// not determine them.
+// The result types of a call of the target with these operands and attributes, by its rule. E112 if
+// the rule does not determine them.
 std::vector<ArrayType> ResultTypes(const Targets& targets, const std::string& target,
+                                   const std::string& backend_config,
                                    const std::vector<ArrayType>& operands) {
   Context context;
   const std::vector<const Shape*> shapes = ToShapes(operands, &context);
   ShapeRequest call;
   call.context = &context;
   call.target = target;
+  call.backend_config = backend_config;
   call.operands = shapes;
   const Shape* const result = Take(targets.registry.rules.InferShape(call));
   std::vector<LeafShape> leaves;
@@ -81,9 +86,33 @@ std::vector<ArrayType> ResultTypes(const Targets& targets, const std::string& ta
   return LeafTypes(leaves);
 }
 
+// Whether vmap over the operands that `batched` names may make one call of the target, by its rule;
+// `operands` and `results` are those of the call without the batch.
+bool RuleTakesBatch(const Targets& targets, const std::string& target,
+                    const std::string& backend_config, const std::vector<ArrayType>& operands,
+                    const std::vector<ArrayType>& results, const std::vector<bool>& batched) {
+  const TargetRule* const rule = targets.registry.rules.Find(target, backend_config);
+  if (rule == nullptr) return false;
+  Context context;
+  return TakesBatch(*rule, backend_config, ToShapes(operands, &context),
+                    ToShapes(results, &context), batched);
+}
+
+// name -> how a call of the target of jaxlib is partitioned, in words.
+std::map<std::string, std::string> TargetsOfJaxlib() {
+  std::map<std::string, std::string> out;
+  for (const JaxlibTarget& target : JaxlibTargets()) {
+    for (std::string& name : JaxlibTargetNames(target)) {
+      out.emplace(std::move(name), JaxlibTargetText(target));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void DefineTargets(nb::module_& m) {
+  m.def("jaxlib_targets", &TargetsOfJaxlib);
   nb::class_<Targets>(m, "Targets")
       .def(nb::new_([](const std::vector<std::string>& plugins,
                        const std::vector<std::string>& manifests) {
@@ -92,7 +121,10 @@ void DefineTargets(nb::module_& m) {
            }),
            nb::arg("plugins"), nb::arg("manifests"))
       .def("describe", &Describe)
-      .def("result_types", &ResultTypes, nb::arg("target"), nb::arg("operands"))
+      .def("result_types", &ResultTypes, nb::arg("target"), nb::arg("backend_config"),
+           nb::arg("operands"))
+      .def("takes_batch", &RuleTakesBatch, nb::arg("target"), nb::arg("backend_config"),
+           nb::arg("operands"), nb::arg("results"), nb::arg("batched"))
       .def("text", [](const Targets& t) {
         return DescribeTargets(t.registry.rules, t.registry.handlers, &t.registry.lowerings);
       });

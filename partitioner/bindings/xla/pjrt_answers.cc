@@ -149,15 +149,15 @@ absl::StatusOr<HloSharding> Joined(const Shape* shape, absl::Span<const Sharding
   return tuple;
 }
 
-// Which dimensions of result `k` must be replicated, as far as the rule determines it without the
-// operands' shapes, which XLA does not pass here.
+// Which dimensions of result `k` must be replicated by some rule that the call may have, since XLA
+// does not pass the operands' shapes here.
 std::vector<bool> WholeDims(const TargetRule& rule, absl::string_view config, size_t k, int rank) {
   std::vector<bool> whole(rank, false);
   if (rule.level == RuleLevel::kBatchDims) {
     for (int d = std::max(0, rule.batch_dims); d < rank; ++d) whole[d] = true;
   }
   for (const RuleAlternative& a : rule.alternatives) {
-    if (a.applies != nullptr && !a.applies(config)) continue;
+    if (!a.AppliesTo(config)) continue;
     const size_t at = a.num_operands + k;
     if (at >= a.values.size()) continue;
     const RuleAlternative::Value& value = a.values[at];
@@ -171,7 +171,6 @@ std::vector<bool> WholeDims(const TargetRule& rule, absl::string_view config, si
         }
       }
     }
-    break;
   }
   return whole;
 }

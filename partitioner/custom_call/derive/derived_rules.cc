@@ -71,7 +71,6 @@ void KeepUsed(const std::vector<Value>& values, RuleAlternative* out) {
   drop(&out->text.reduction, [&](const auto& e) { return unused(e.first); });
   drop(&out->text.pad, [&](const auto& e) { return unused(e.first); });
   drop(&out->text.sizes, [&](const auto& e) { return sized(e.first); });
-  drop(&out->inferred, sized);
 }
 
 absl::StatusOr<RuleAlternative> WithLeading(const RuleAlternative& rule,
@@ -163,6 +162,19 @@ std::optional<double> PadOf(const RuleAlternative& rule, const VjpSpec& vjp, con
   return std::nullopt;
 }
 
+// What a VJP that may skip absent operands takes and gives for calls with this signature.
+VjpSpec ForPresentOperands(VjpSpec vjp, const RuleAlternative& rule) {
+  if (!vjp.skip_absent_operands) return vjp;
+  std::erase_if(vjp.arguments, [&](const VjpArgument& a) {
+    return a.kind == VjpArgument::Kind::kOperand && a.index >= rule.num_operands;
+  });
+  std::erase_if(vjp.gradients, [&](int g) { return g >= rule.num_operands; });
+  std::erase_if(vjp.pad, [names = Factors(rule.values)](const auto& pad) {
+    return pad.first != "..." && names.count(pad.first) == 0;
+  });
+  return vjp;
+}
+
 RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
   RuleAlternative out;
   out.num_operands = static_cast<int>(vjp.arguments.size());
@@ -184,8 +196,8 @@ RuleAlternative Transposed(const RuleAlternative& rule, const VjpSpec& vjp) {
   out.text = rule.text;
   out.text.pad.clear();
   out.text.reduction.clear();
-  out.inferred = rule.inferred;
   out.applies = rule.applies;
+  if (!vjp.backend_config.has_value()) out.when = rule.when;
   out.example_configs = rule.example_configs;
   std::set<std::string> whole(rule.text.need_replication.begin(), rule.text.need_replication.end());
   whole.insert(rule.text.permutation.begin(), rule.text.permutation.end());
@@ -216,13 +228,36 @@ absl::StatusOr<RuleAlternative> BatchedRule(const RuleAlternative& rule,
   return WithLeading(rule, batched, /*whole=*/false);
 }
 
+bool TakesBatch(const TargetRule& rule, absl::string_view backend_config,
+                absl::Span<const Shape* const> operands, absl::Span<const Shape* const> results,
+                const std::vector<bool>& batched) {
+  const RuleAlternative* const a = rule.Choose(backend_config, operands, results);
+  if (a == nullptr || operands.empty() || batched.size() != operands.size()) return false;
+  const size_t first = a->num_operands;
+  for (size_t k = 0; k < a->values.size(); ++k) {
+    if (a->values[k].ellipsis != (k >= first || batched[k])) return false;
+  }
+  // A narrower rule may be that of the call with more dimensions.
+  Context context;
+  std::vector<const Shape*> wide;
+  for (size_t k = 0; k < operands.size() + results.size(); ++k) {
+    const Shape& shape = k < first ? *operands[k] : *results[k - first];
+    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+    if (k >= first || batched[k]) dims.insert(dims.begin(), 2);
+    wide.push_back(context.MakeArray(shape.element_type(), dims));
+  }
+  const absl::Span<const Shape* const> all(wide);
+  return rule.Choose(backend_config, all.first(first), all.subspan(first)) == a;
+}
+
 absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,
                                             const std::vector<bool>& stacked) {
   return WithLeading(rule, stacked, /*whole=*/true);
 }
 
 absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternative& rule,
-                                                             const VjpSpec& vjp) {
+                                                             const VjpSpec& given) {
+  const VjpSpec vjp = ForPresentOperands(given, rule);
   const int results = static_cast<int>(rule.values.size()) - rule.num_operands;
   auto misfit = [&](std::string message, int index) {
     return ToStatus({.code = "E116",
@@ -352,7 +387,7 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     if (transposed.empty()) return status;
     if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
       SHARDCALL_RETURN_IF_ERROR(
-          RegisterRules(vjp.target, std::move(transposed), "", absl::StrCat(kVjpSource, target)));
+          RegisterDerived(vjp.target, std::move(transposed), absl::StrCat(kVjpSource, target)));
     }
   } else if (!vjp.target.empty() && Find(vjp.target, "") == nullptr) {
     return refuse("E105",
@@ -407,7 +442,7 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
     const std::string source = found->source;
     const size_t num_given = found->num_given;
     TargetRegistry batched;
-    SHARDCALL_RETURN_IF_ERROR(batched.RegisterRules(target, std::move(all), "", source));
+    SHARDCALL_RETURN_IF_ERROR(batched.RegisterDerived(target, std::move(all), source));
     TargetRule& rule = rules_.at({target, ""});
     rule = std::move(batched.rules_.at({target, ""}));
     rule.num_given = num_given;

@@ -25,6 +25,13 @@ namespace shardcall SHARDCALL_PUBLIC {
 absl::StatusOr<RuleAlternative> BatchedRule(const RuleAlternative& rule,
                                             const std::vector<bool>& batched);
 
+// Whether the rule of such a call has `...` on all results and exactly on the operands that
+// `batched` names, and is the rule of the call with one more dimension there, too: the batched form
+// is then a call of the same target.
+bool TakesBatch(const TargetRule& rule, absl::string_view backend_config,
+                absl::Span<const Shape* const> operands, absl::Span<const Shape* const> results,
+                const std::vector<bool>& batched);
+
 // The rule for the stacked operands and results of a loop that makes one call per step: the
 // leading factor needs replication, the others keep their kinds. Errors E117.
 absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,

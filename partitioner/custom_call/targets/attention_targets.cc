@@ -48,7 +48,6 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
     for (const char* lse : {", b (g r) s", ""}) {
       fwd.push_back(
           {.text = {.rule = absl::StrCat(qkv, " -> ", l.out, lse), .need_replication = whole},
-           .inferred = {"r"},
            .applies = l.applies,
            .example_configs = l.examples,
            .types = *lse == '\0' ? "T, T, T -> T" : "T, T, T -> T, f32 | T, T, T -> T, T"});
@@ -58,7 +57,6 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
                   .need_replication = whole,
                   .reduction = {{"f", PartialOp::kSum}},
                   .pad = {{"f", 0}}},
-         .inferred = {"r"},
          .applies = l.applies,
          .example_configs = l.examples});
   }

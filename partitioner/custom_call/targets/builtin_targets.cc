@@ -10,7 +10,7 @@ absl::Status RegisterBuiltinTargets(TargetRegistry& registry) {
        {RegisterReluTargets, RegisterNormTargets, RegisterAttentionTargets, RegisterGemmTargets,
         RegisterFftTargets, RegisterLapackTargets, RegisterUntypedLapackTargets,
         RegisterLossTargets, RegisterMoeTargets, RegisterCollectiveTargets, RegisterSparseTargets,
-        RegisterTopKTargets}) {
+        RegisterTopKTargets, RegisterJaxlibTargets}) {
     SHARDCALL_RETURN_IF_ERROR(register_targets(registry));
   }
   return absl::OkStatus();

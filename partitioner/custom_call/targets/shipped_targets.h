@@ -24,6 +24,7 @@ absl::Status RegisterMoeTargets(TargetRegistry& registry);         // moe_dispat
 absl::Status RegisterCollectiveTargets(TargetRegistry& registry);  // nccl_allreduce
 absl::Status RegisterSparseTargets(TargetRegistry& registry);  // sparse_matmul, sparse_matmul_bwd
 absl::Status RegisterTopKTargets(TargetRegistry& registry);    // topk
+absl::Status RegisterJaxlibTargets(TargetRegistry& registry);  // those of jaxlib_targets.h
 
 }  // namespace shardcall::inline internal
 

@@ -121,7 +121,6 @@ class Registering {
         for (RuleAlternative& a : all) {
           a.text = Text();
           if (c_.Chance(30)) a.types = c_.Chance(50) ? "T -> T" : c_.Name();
-          if (c_.Chance(10)) a.inferred = {c_.Name()};
         }
         return c_.Ok(r_.rules.RegisterRules(c_.Name(), std::move(all), Config()));
       }

@@ -37,7 +37,6 @@ std::string Rule(const std::string& hlo) {
   }
   for (const auto& f : a->text.need_replication) out += " !" + f;
   for (const auto& [f, v] : a->text.pad) out += " pad " + f + "=" + std::to_string(v);
-  for (const auto& f : a->inferred) out += " ?" + f;
   for (const auto& [f, n] : a->text.sizes) out += " " + f + "=" + std::to_string(n);
   return out + " | " + a->types;
 }

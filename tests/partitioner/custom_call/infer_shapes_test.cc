@@ -58,6 +58,13 @@ TEST_F(InferShapesTest, FactorsGiveTheSizes) {
   EXPECT_THAT(Shape_("mm", {F32({5, 3}), F32({4, 7})}),
               testing::AllOf(HasSubstr("E111"), HasSubstr("factor k")));
   EXPECT_THAT(Shape_("split", {F32({5, 4})}), HasSubstr("E111"));
+  ASSERT_TRUE(targets_.RegisterRule("grouped", {.rule = "b (k g), b k -> b k g"}).ok());
+  EXPECT_EQ(Shape_("grouped", {F32({2, 12}), F32({2, 4})}), "f32[2,4,3]");
+  ASSERT_TRUE(
+      targets_
+          .RegisterRule("chain", {.rule = "(a b), (b c), c -> a", .need_replication = {"b", "c"}})
+          .ok());
+  EXPECT_EQ(Shape_("chain", {F32({6}), F32({15}), F32({5})}), "f32[2]");
   EXPECT_THAT(Shape_("mm", {F32({5, 3})}), HasSubstr("E112"));
 }
 
@@ -71,8 +78,42 @@ TEST_F(InferShapesTest, TypesFollowTheirSignature) {
   EXPECT_THAT(Shape_("r", {F32({4}), F32({4})}),
               testing::AllOf(HasSubstr("E112"), HasSubstr("operand 1")));
   ASSERT_TRUE(targets_.RegisterRule("plain", {.rule = "i, i -> i"}).ok());
-  EXPECT_THAT(Shape_("plain", {F32({4}), A(ElementType::kS32, {4})}), HasSubstr("E112"));
+  EXPECT_EQ(Shape_("plain", {A(ElementType::kS32, {4}), F32({4})}), "f32[4]");
+  EXPECT_THAT(Shape_("plain", {A(ElementType::kS32, {4}), A(ElementType::kS8, {4})}),
+              testing::AllOf(HasSubstr("E112"), HasSubstr("none of them is a float")));
   EXPECT_EQ(Shape_("plain", {A(ElementType::kBF16, {4}), A(ElementType::kBF16, {4})}), "bf16[4]");
+}
+
+TEST_F(InferShapesTest, ARuleThatCombinesNothingHasNoResult) {
+  const std::pair<RuleAlternative, const char*> cases[] = {
+      {{.text = {.rule = "b d ->"}}, "()"},
+      {{.text = {.rule = "b d ->", .need_replication = {"d"}}}, "()"},
+      {{.text = {.rule = "... ->"}}, "()"},
+      {{.text = {.rule = "b d ->", .need_replication = {"b", "d"}}}, "f32[]"},
+      {{.text = {.rule = "b d ->", .need_replication = {"b", "d"}}, .types = "T ->"}, "()"},
+      {{.text = {.rule = "b d ->", .reduction = {{"b", PartialOp::kSum}, {"d", PartialOp::kSum}}}},
+       "f32[]"}};
+  for (const auto& [rule, shape] : cases) {
+    TargetRegistry targets;
+    ASSERT_TRUE(targets.RegisterRules("t", {rule}).ok()) << rule.text.rule;
+    const std::vector<const Shape*> operands = {F32({4, 2})};
+    const auto made = targets.InferShape({&context_, "t", "", operands});
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ((*made)->ToString(false), shape) << rule.text.rule << rule.types;
+  }
+}
+
+TEST_F(InferShapesTest, OperandsChooseAmongSeveralSignatures) {
+  ASSERT_TRUE(targets_
+                  .RegisterRules("s", {{.text = {.rule = "i j -> j i"}, .types = "f32 -> f32"},
+                                       {.text = {.rule = "i j -> i j"}, .types = "s32 -> f32"},
+                                       {.text = {.rule = "i j -> i j, i j"},
+                                        .when = {{"both", {true}}},
+                                        .types = "s32 -> s32, f32"}})
+                  .ok());
+  EXPECT_EQ(Shape_("s", {F32({4, 2})}), "f32[2,4]");
+  EXPECT_EQ(Shape_("s", {A(ElementType::kS32, {4, 2})}), "f32[4,2]");
+  EXPECT_THAT(Shape_("s", {A(ElementType::kU8, {4, 2})}), HasSubstr("no rule of it fits"));
 }
 
 TEST_F(InferShapesTest, BadTypeSignaturesAreRefusedOnRegistration) {

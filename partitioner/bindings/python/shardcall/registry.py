@@ -27,10 +27,12 @@ def _entries(rules):
 def _entry(name, rule):
     if isinstance(rule, str):
         rule = {'rule': rule}
+    if isinstance(rule, (list, tuple)):
+        rule = {'rules': list(rule)}
     if not isinstance(rule, Mapping) or not isinstance(name, str):
         raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
-                    "or a dict with a manifest's keys. Fix: Write '... d -> ... d', or "
-                    "{'rule': '... d -> ... d', 'need_replication': ['d']}")
+                    "a dict with a manifest's keys, or a list of these. Fix: Write "
+                    "'... d -> ... d', or {'rule': '... d -> ... d', 'need_replication': ['d']}")
     try:
         return json.dumps({'name': name, **rule}, sort_keys=True)
     except TypeError as e:

@@ -273,6 +273,25 @@ def register_custom_type(type_name: str, type_id: Any, platform: str = 'cpu') ->
               lambda handler: handler(type_name, type_id))
 
 
+def _hear_of_types():
+    """Has us know the types that are registered with jaxlib alone, as by jax.ffi.register_ffi_type,
+    from now on, and those that wait for its CPU client to be made."""
+    plain = _jaxlib._xla.register_custom_type
+
+    def register(name, type_id):
+        parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
+        try:
+            _core.register_type(name, parts['type_id'], parts.get('type_info'), 'cpu')
+        except Error:
+            pass  # a name or a number that is taken, of which XLA speaks
+        plain(name, type_id)
+
+    _jaxlib.register_custom_type_handler('cpu', register)
+    handlers = _jaxlib._custom_type_id_handler
+    if handlers.get('Host') is plain:  # the client is there
+        handlers['Host'] = register
+
+
 def register_custom_type_handler(platform: str, handler: Callable) -> None:
     """As `register_custom_call_handler`, for types: handler(name, type_id)."""
     if _jaxlib is not None:
@@ -284,3 +303,6 @@ def register_custom_type_handler(platform: str, handler: Callable) -> None:
 # Older names of these functions.
 register_custom_type_id = register_custom_type
 register_custom_type_id_handler = register_custom_type_handler
+
+if _jaxlib is not None:
+    _hear_of_types()

@@ -44,6 +44,37 @@ TEST(Manifest, RegistersRulesAndBatchDims) {
   EXPECT_EQ(targets.Find("sum", "any")->level, RuleLevel::kRule);
 }
 
+TEST(Manifest, ATargetMayHaveSeveralRules) {
+  TargetRegistry targets;
+  const absl::Status status = LoadManifest(R"json({"targets": [{"name": "multi", "rules": [
+      "i j -> i j",
+      {"rule": "i j, j -> i j", "types": "T, T -> T"},
+      {"rule": "i j, j -> i j", "types": "f32, s32 -> f32", "need_replication": ["j"],
+       "when": {"mode": ["gelu", null], "axis": 1, "scale": 0.5, "fast": true}},
+      {"rule": "b (k g), b k, s -> b (k g)", "need_replication": ["s"],
+       "sizes": {"s": "2 b"}}]}]})json",
+                                           "m.json", &targets);
+  ASSERT_TRUE(status.ok()) << status;
+  const TargetRule* rule = targets.Find("multi", "");
+  ASSERT_NE(rule, nullptr);
+  ASSERT_EQ(rule->num_given, 4u);
+  EXPECT_EQ(AttributeConditionsText(rule->alternatives[2].when),
+            "{mode = \"gelu\" or none, axis = 1, scale = 0.5, fast = true}");
+  EXPECT_EQ(rule->alternatives[2].text.need_replication, std::vector<std::string>{"j"});
+  EXPECT_EQ(targets.Facts("multi")->limits->sizes[0].second, "2 b");
+}
+
+TEST(Manifest, RulesThatOverlapAreRefusedWithAFix) {
+  TargetRegistry targets;
+  const absl::Status status =
+      LoadManifest(R"({"targets": [{"name": "multi", "rules": ["i j -> i j", "m n -> n m"]}]})",
+                   "m.json", &targets);
+  EXPECT_THAT(status, Fails("E105", "\"i j -> i j\" and \"m n -> n m\""));
+  EXPECT_THAT(status, Fails("E105", "m.json"));
+  EXPECT_THAT(status, Fails("E105", "Fix: "));
+  EXPECT_TRUE(targets.List().empty());
+}
+
 TEST(Manifest, AnEmptyListIsFine) {
   TargetRegistry targets;
   EXPECT_TRUE(LoadManifest(R"({"targets": []})", "m.json", &targets).ok());
@@ -62,7 +93,30 @@ TEST(Manifest, BadTextNamesThePlace) {
            {R"({"targets": [3]})", "E141", "targets[0]"},
            {R"({"targets": [{"rule": "i -> i"}]})", "E141", "\"name\""},
            {R"({"targets": [{"name": "a"}]})", "E141", "neither"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "batch_dims": 1}]})", "E141", "both"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "batch_dims": 1}]})", "E141",
+            "several"},
+           {R"({"targets": [{"name": "a", "rules": [], "rule": "i -> i"}]})", "E141", "several"},
+           {R"({"targets": [{"name": "a", "rules": []}]})", "E141", "an empty one"},
+           {R"({"targets": [{"name": "a", "rules": "i -> i"}]})", "E141", "a list of rules"},
+           {R"({"targets": [{"name": "a", "rules": [3]}]})", "E141", "rules[0]"},
+           {R"({"targets": [{"name": "a", "rules": [{}]}]})", "E141", "a \"rule\""},
+           {R"({"targets": [{"name": "a", "rules": [{"rule": "i -> i", "vjp": {}}]}]})", "E141",
+            "rules[0]"},
+           {R"({"targets": [{"name": "a", "rules": ["i -> i"], "pad": {"i": 0}}]})", "E141",
+            "a \"rule\" whose factors"},
+           {R"({"targets": [{"name": "a", "rules": ["i -> i -> i"]}]})", "E110", ""},
+           {R"({"targets": [{"name": "a", "rule": ["i -> i"]}]})", "E141", "\"rules\" for a list"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": 3}]})", "E141", "when"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": {}}}]})", "E141",
+            "when.m"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": []}}]})", "E141",
+            "an empty list"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "types": 3}]})", "E141", "types"},
+           {R"({"targets": [{"name": "a", "rule": "i -> i", "types": "f32"}]})", "E110", "arrow"},
+           {R"({"targets": [{"name": "a", "rules": [
+               {"rule": "g h -> g h", "sizes": {"g": "2 h"}},
+               {"rule": "a g h -> a g h", "sizes": {"g": "3 h"}}]}]})",
+            "E141", "as in the rule before"},
            {R"({"targets": [{"name": "a", "batch_dims": -1}]})", "E141", "batch_dims"},
            {R"({"targets": [{"name": "a", "batch_dims": 1e9}]})", "E141", "batch_dims"},
            {R"({"targets": [{"name": "a", "rule": 3}]})", "E141", "rule"},

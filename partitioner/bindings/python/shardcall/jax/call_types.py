@@ -28,7 +28,11 @@ def plain(x):
 
 def like(x):
     """The type of an array, whole."""
-    aval = jax.typeof(x)
+    return like_type(jax.typeof(x))
+
+
+def like_type(aval):
+    """The type that an array's is, as a jax.ShapeDtypeStruct."""
     sharding = None if _mesh(aval) is None else aval.sharding
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding,
                                 manual_axis_type=aval.mat)
@@ -53,6 +57,24 @@ def typed(name, attributes, results, operands):
                 r.shape, r.dtype, manual_axis_type=mat,
                 sharding=getattr(r, 'sharding', None) or NamedSharding(mesh, spec))
             for r, spec in zip(results, specs)]
+
+
+def results(name, attributes, operands):
+    """The types of a call's results by the target's rule, as [jax.ShapeDtypeStruct, ..]; `operands`
+    have shapes and dtypes. E111, E112 where they do not follow."""
+    found = targets().result_types(name, _config(attributes), _pairs(operands))
+    return [jax.ShapeDtypeStruct(dims, arrays.dtype_of(dtype)) for dtype, dims in found]
+
+
+def takes_batch(name, attributes, operands, results, batched):
+    """Whether one call of the target computes a batch of such calls, over the operands for which
+    `batched` is true: where its rule has `...` on them and on all results."""
+    return targets().takes_batch(name, _config(attributes), _pairs(operands), _pairs(results),
+                                 list(map(bool, batched)))
+
+
+def _pairs(values):
+    return [(arrays.name_of(x.dtype), list(x.shape)) for x in values]
 
 
 def _mesh(aval):

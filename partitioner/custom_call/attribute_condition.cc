@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/custom_call/attribute_condition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/kernels/ffi/attributes.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall {
+namespace {
+
+using Value = AttributeCondition::Value;
+
+// A scalar as a condition has it; monostate for other attributes.
+Value ValueOf(const Attribute& attribute) {
+  if (const auto* text = absl::get_if<std::string>(&attribute.value)) return *text;
+  const auto* scalar = absl::get_if<AttributeScalar>(&attribute.value);
+  if (scalar == nullptr) return {};
+  if (scalar->type == ElementType::kPred) return scalar->i != 0;
+  if (IsFloat(scalar->type)) return scalar->f;
+  return scalar->i;
+}
+
+bool Equals(const Attribute* have, const Value& want) {
+  if (have == nullptr || std::holds_alternative<std::monostate>(want)) {
+    return have == nullptr && std::holds_alternative<std::monostate>(want);
+  }
+  const Value value = ValueOf(*have);
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr) return value == want;
+  double wanted;
+  if (const auto* whole = std::get_if<int64_t>(&want)) {
+    wanted = static_cast<double>(*whole);
+  } else if (const auto* number = std::get_if<double>(&want)) {
+    wanted = *number;
+  } else {
+    return false;
+  }
+  // The text of an f32 has as many digits as tell it from other f32, not those of a double.
+  const bool narrow = absl::get<AttributeScalar>(have->value).type != ElementType::kF64;
+  return narrow ? static_cast<float>(*real) == static_cast<float>(wanted) : *real == wanted;
+}
+
+std::string Text(const Value& value) {
+  if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
+  if (const auto* i = std::get_if<int64_t>(&value)) return absl::StrCat(*i);
+  if (const auto* f = std::get_if<double>(&value)) return absl::StrCat(*f);
+  if (const auto* s = std::get_if<std::string>(&value)) return absl::StrCat("\"", *s, "\"");
+  return "none";
+}
+
+const AttributeCondition* Find(absl::Span<const AttributeCondition> conditions,
+                               absl::string_view name) {
+  const auto it = std::find_if(conditions.begin(), conditions.end(),
+                               [&](const AttributeCondition& c) { return c.name == name; });
+  return it == conditions.end() ? nullptr : &*it;
+}
+
+bool Has(const AttributeCondition& c, const Value& value) {
+  return std::find(c.any_of.begin(), c.any_of.end(), value) != c.any_of.end();
+}
+
+}  // namespace
+
+absl::StatusOr<AttributeConditions> AttributeConditionsOf(absl::string_view dictionary) {
+  SHARDCALL_ASSIGN_OR_RETURN(const AttributeMapView attributes,
+                             AttributeMapView::Parse(dictionary));
+  AttributeConditions out;
+  for (const auto& [name, attribute] : attributes.entries()) {
+    Value value = ValueOf(attribute);
+    if (std::holds_alternative<std::monostate>(value)) {
+      return ToStatus({.code = "E110",
+                       .message = absl::StrCat("attribute ", name, " cannot tell rules apart"),
+                       .expected = "a number, a bool or a string",
+                       .found = DescribeAttribute(attribute),
+                       .fix = "Name another attribute"});
+    }
+    out.push_back({name, {std::move(value)}});
+  }
+  return out;
+}
+
+bool Satisfies(absl::string_view backend_config, absl::Span<const AttributeCondition> conditions) {
+  if (conditions.empty()) return true;
+  const absl::StatusOr<AttributeMapView> parsed = AttributeMapView::Parse(backend_config);
+  const AttributeMapView attributes = parsed.ok() ? *parsed : AttributeMapView();
+  return std::all_of(conditions.begin(), conditions.end(), [&](const AttributeCondition& c) {
+    const Attribute* const have = attributes.Find(c.name);
+    return std::any_of(c.any_of.begin(), c.any_of.end(),
+                       [&](const Value& want) { return Equals(have, want); });
+  });
+}
+
+bool Compatible(absl::Span<const AttributeCondition> a, absl::Span<const AttributeCondition> b) {
+  return std::all_of(a.begin(), a.end(), [&](const AttributeCondition& c) {
+    const AttributeCondition* const other = Find(b, c.name);
+    return other == nullptr || std::any_of(c.any_of.begin(), c.any_of.end(),
+                                           [&](const Value& v) { return Has(*other, v); });
+  });
+}
+
+bool Implies(absl::Span<const AttributeCondition> a, absl::Span<const AttributeCondition> b) {
+  return std::all_of(b.begin(), b.end(), [&](const AttributeCondition& c) {
+    const AttributeCondition* const own = Find(a, c.name);
+    return own != nullptr && std::all_of(own->any_of.begin(), own->any_of.end(),
+                                         [&](const Value& v) { return Has(c, v); });
+  });
+}
+
+std::string AttributeConditionsText(absl::Span<const AttributeCondition> conditions) {
+  return absl::StrCat(
+      "{",
+      absl::StrJoin(conditions, ", ",
+                    [](std::string* out, const AttributeCondition& c) {
+                      const auto one = [](std::string* s, const Value& v) { *s += Text(v); };
+                      absl::StrAppend(out, c.name, " = ", absl::StrJoin(c.any_of, " or ", one));
+                    }),
+      "}");
+}
+
+}  // namespace shardcall

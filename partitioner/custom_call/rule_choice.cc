@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/custom_call/rule_choice.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/partitioner/custom_call/type_signature.h"
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
+                     absl::Span<const Shape* const> results) {
+  return i < operands.size() ? operands[i] : results[i - operands.size()];
+}
+
+// Numbers of dimensions that ellipses stand for, which are not known, and what is known of their
+// differences: a union-find whose edges say how much larger a number is than its parent.
+class EllipsisRanks {
+ public:
+  // The number for the ellipsis `group` of signature `side`.
+  int Of(int side, const std::string& group) {
+    const auto [it, inserted] = index_.try_emplace({side, group}, static_cast<int>(parent_.size()));
+    if (inserted) {
+      parent_.push_back(it->second);
+      above_.push_back(0);
+    }
+    return it->second;
+  }
+  // A number that is `value`: that many more than one that is 0.
+  int Zero() { return Of(-1, ""); }
+
+  // Says that x + dx equals y + dy; false where that contradicts what was said before.
+  bool Equate(int x, int dx, int y, int dy) {
+    const auto [root_x, above_x] = Root(x);
+    const auto [root_y, above_y] = Root(y);
+    const int difference = above_y + dy - above_x - dx;  // of root_x to root_y
+    if (root_x == root_y) return difference == 0;
+    parent_[root_x] = root_y;
+    above_[root_x] = difference;
+    return true;
+  }
+
+  // Whether some numbers of 0 or more are as was said.
+  bool Possible() {
+    const auto [zero, above] = Root(Zero());
+    for (size_t x = 0; x < parent_.size(); ++x) {
+      const auto [root, own] = Root(static_cast<int>(x));
+      if (root == zero && own < above) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::pair<int, int> Root(int x) const {
+    int above = 0;
+    for (; parent_[x] != x; x = parent_[x]) above += above_[x];
+    return {x, above};
+  }
+
+  std::map<std::pair<int, std::string>, int> index_;
+  std::vector<int> parent_, above_;
+};
+
+bool SameCounts(const RuleAlternative& a, const RuleAlternative& b) {
+  return a.num_operands == b.num_operands && a.values.size() == b.values.size();
+}
+
+bool RanksOverlap(const RuleAlternative& a, const RuleAlternative& b) {
+  EllipsisRanks ranks;
+  const auto number = [&](int side, const RuleAlternative::Value& v) {
+    return v.ellipsis ? ranks.Of(side, v.group) : ranks.Zero();
+  };
+  for (size_t k = 0; k < a.values.size(); ++k) {
+    const RuleAlternative::Value &x = a.values[k], &y = b.values[k];
+    if (!ranks.Equate(number(0, x), static_cast<int>(x.dims.size()), number(1, y),
+                      static_cast<int>(y.dims.size()))) {
+      return false;
+    }
+  }
+  return ranks.Possible();
+}
+
+// Whether all ranks that `a` allows are such that `b` allows.
+bool RanksWithin(const RuleAlternative& a, const RuleAlternative& b) {
+  // By ellipsis of b: the ellipsis of a that it covers ("-" for none), and how many more
+  // dimensions it stands for.
+  std::map<std::string, std::pair<std::string, int>> covered;
+  for (size_t k = 0; k < a.values.size(); ++k) {
+    const RuleAlternative::Value &x = a.values[k], &y = b.values[k];
+    const int more = static_cast<int>(x.dims.size()) - static_cast<int>(y.dims.size());
+    if (!y.ellipsis) {
+      if (x.ellipsis || more != 0) return false;
+      continue;
+    }
+    if (more < 0) return false;
+    const auto what = std::make_pair(x.ellipsis ? x.group : "-", more);
+    if (covered.try_emplace(y.group, what).first->second != what) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::vector<TypeSignature>> TypesOf(const RuleAlternative& a) {
+  if (a.types.empty()) return std::vector<TypeSignature>();
+  return TypeSignature::ParseAll(a.types);
+}
+
+bool TypesOverlap(const RuleAlternative& a, const RuleAlternative& b) {
+  const auto x = TypesOf(a), y = TypesOf(b);
+  if (!x.ok() || !y.ok() || x->empty() || y->empty()) return true;
+  return std::any_of(x->begin(), x->end(), [&](const TypeSignature& s) {
+    return std::any_of(y->begin(), y->end(),
+                       [&](const TypeSignature& t) { return TypeSignature::Overlap(s, t); });
+  });
+}
+
+bool TypesWithin(const RuleAlternative& a, const RuleAlternative& b) {
+  const auto x = TypesOf(a), y = TypesOf(b);
+  if (!x.ok() || !y.ok() || y->empty()) return true;
+  return !x->empty() && std::all_of(x->begin(), x->end(), [&](const TypeSignature& s) {
+    return std::any_of(y->begin(), y->end(), [&](const TypeSignature& t) { return s.IsWithin(t); });
+  });
+}
+
+// `leading`: by ellipsis, how many dimensions it stands for.
+bool SideFits(absl::Span<const RuleAlternative::Value> values,
+              absl::Span<const Shape* const> shapes, std::map<std::string, size_t>* leading) {
+  if (shapes.empty()) return values.size() == 1 && values[0].IsScalar();
+  if (values.size() != shapes.size()) return false;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const size_t rank = shapes[k]->IsArray() ? shapes[k]->rank() : 0;
+    const size_t named = values[k].dims.size();
+    if (values[k].ellipsis ? rank < named : rank != named) return false;
+    if (!values[k].ellipsis) continue;
+    const size_t rest = rank - named;
+    if (leading->try_emplace(values[k].group, rest).first->second != rest) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool FitsRanks(const RuleAlternative& a, absl::Span<const Shape* const> operands,
+               absl::Span<const Shape* const> results) {
+  const absl::Span<const RuleAlternative::Value> values(a.values);
+  std::map<std::string, size_t> leading;
+  return SideFits(values.first(a.num_operands), operands, &leading) &&
+         SideFits(values.subspan(a.num_operands), results, &leading);
+}
+
+bool FitsRanksOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands) {
+  const absl::Span<const RuleAlternative::Value> values(a.values);
+  std::map<std::string, size_t> leading;
+  return SideFits(values.first(a.num_operands), operands, &leading);
+}
+
+bool FitsTypesOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands) {
+  const auto signatures = TypesOf(a);
+  if (!signatures.ok() || signatures->empty()) return true;
+  std::vector<ElementType> types;
+  for (const Shape* s : operands) types.push_back(s->element_type());
+  return std::any_of(signatures->begin(), signatures->end(),
+                     [&](const TypeSignature& s) { return s.Results(types).ok(); });
+}
+
+bool FitsTypes(const RuleAlternative& a, absl::Span<const Shape* const> operands,
+               absl::Span<const Shape* const> results) {
+  const auto signatures = TypesOf(a);
+  if (!signatures.ok() || signatures->empty()) return true;
+  std::vector<ElementType> types;
+  for (size_t i = 0; i < operands.size() + results.size(); ++i) {
+    types.push_back(ShapeAt(i, operands, results)->element_type());
+  }
+  return std::any_of(signatures->begin(), signatures->end(),
+                     [&](const TypeSignature& s) { return s.Fits(types); });
+}
+
+bool Overlap(const RuleAlternative& a, const RuleAlternative& b) {
+  const bool apart = a.applies != nullptr && b.applies != nullptr && a.applies != b.applies;
+  return !apart && SameCounts(a, b) && RanksOverlap(a, b) && TypesOverlap(a, b) &&
+         Compatible(a.when, b.when);
+}
+
+bool IsWithin(const RuleAlternative& a, const RuleAlternative& b) {
+  return (b.applies == nullptr || a.applies == b.applies) && SameCounts(a, b) &&
+         RanksWithin(a, b) && TypesWithin(a, b) && Implies(a.when, b.when);
+}
+
+absl::Status OrderSignatures(absl::string_view target, absl::string_view source,
+                             std::vector<RuleAlternative>* alternatives) {
+  std::vector<RuleAlternative> ordered;
+  for (RuleAlternative& a : *alternatives) {
+    size_t at = ordered.size();
+    for (size_t k = 0; k < ordered.size(); ++k) {
+      const RuleAlternative& b = ordered[k];
+      if (!Overlap(a, b)) continue;
+      const bool narrower = IsWithin(a, b), wider = IsWithin(b, a);
+      if (narrower == wider) {
+        return ToStatus(
+            {.code = "E105",
+             .message = absl::StrCat("two rules of target \"", target, "\" (", source,
+                                     narrower ? ") are for the same calls"
+                                              : ") fit some calls "
+                                                "equally well"),
+             .expected = "rules of which at most one fits a call, or one that is narrower",
+             .found = absl::StrCat(DescribeSignature(b), " and ", DescribeSignature(a)),
+             .fix = "Leave one of them out, or tell them apart by `types` or by the attributes "
+                    "that their calls have (`when`)"});
+      }
+      if (narrower) at = std::min(at, k);
+    }
+    ordered.insert(ordered.begin() + static_cast<std::ptrdiff_t>(at), std::move(a));
+  }
+  *alternatives = std::move(ordered);
+  return absl::OkStatus();
+}
+
+std::string DescribeSignature(const RuleAlternative& a) {
+  std::string text = absl::StrCat("\"", a.text.rule, "\"");
+  const auto set = [&](absl::string_view name, const std::vector<std::string>& factors) {
+    if (factors.empty()) return;
+    absl::StrAppend(&text, " ", name, "={", absl::StrJoin(factors, ","), "}");
+  };
+  set("need_replication", a.text.need_replication);
+  set("permutation", a.text.permutation);
+  for (const auto& [factor, op] : a.text.reduction) {
+    absl::StrAppend(&text, " reduction={", factor, ":", PartialOpName(op), "}");
+  }
+  set("blocked", a.text.blocked);
+  for (const auto& [factor, value] : a.text.pad) {
+    absl::StrAppend(&text, " pad={", factor, ":", value, "}");
+  }
+  for (const auto& [factor, size] : a.text.sizes) {
+    absl::StrAppend(&text, " sizes={", factor, ":", size, "}");
+  }
+  if (!a.types.empty()) absl::StrAppend(&text, " types \"", a.types, "\"");
+  if (!a.when.empty()) absl::StrAppend(&text, " when ", AttributeConditionsText(a.when));
+  return text;
+}
+
+}  // namespace shardcall::inline internal

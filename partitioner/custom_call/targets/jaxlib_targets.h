@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The targets that jaxlib registers with XLA, beside those that have a shipped kernel: LAPACK's
+// (lapack_targets.cc). Their kernels are jaxlib's.
+#ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_
+#define SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace shardcall::inline internal {
+
+struct JaxlibTarget {
+  enum class How : uint8_t {
+    kRule,         // has the rule string `what`
+    kBatchOfCall,  // JAX gives each call its number of batch dimensions
+    kBody,         // has a rule with a body, in this table's source file
+    kReplicated,   // every device makes the whole call, because of `what`
+    kOfCall,       // no rule fits each call, because of `what`: the program says one, or E101
+  };
+  absl::string_view name;  // with "cu" or "hip" in the place of `?`
+  How how;
+  absl::string_view what = {};
+};
+
+absl::Span<const JaxlibTarget> JaxlibTargets();
+// "rule", "num_batch_dims", "body", "replicated: its reason", "of the call: its reason".
+std::string JaxlibTargetText(const JaxlibTarget& target);
+// The names of a row: one, or that of each platform.
+std::vector<std::string> JaxlibTargetNames(const JaxlibTarget& target);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_
