@@ -36,7 +36,8 @@ ElementType TypeFromMlir(absl::string_view name) {
 
 class Parser {
  public:
-  explicit Parser(absl::string_view text) : text_(text) {}
+  explicit Parser(absl::string_view text, std::vector<NumberPlace>* places = nullptr)
+      : text_(text), places_(places) {}
 
   absl::StatusOr<Attribute::Dictionary> Whole() {
     SkipSpace();
@@ -144,7 +145,10 @@ class Parser {
       }
       SHARDCALL_RETURN_IF_ERROR(Expect("="));
       Attribute value;
+      const size_t outer = path_.size();
+      absl::StrAppend(&path_, outer == 0 ? "" : ".", name);
       SHARDCALL_RETURN_IF_ERROR(Value(depth, &value));
+      path_.resize(outer);
       map.emplace_back(std::move(name), std::move(value));
     } while (Take(","));
     if (!Take("}")) return Error("\",\" or \"}\"");
@@ -186,8 +190,15 @@ class Parser {
       }
     }
     SHARDCALL_RETURN_IF_ERROR(Number(word, at, scalar.type, &scalar.i, &scalar.f));
+    Note(word, at, "", scalar.type, scalar.i);
     out->value = scalar;
     return absl::OkStatus();
+  }
+
+  void Note(absl::string_view word, size_t at, absl::string_view index, ElementType type,
+            int64_t value) {
+    if (places_ == nullptr) return;
+    places_->push_back({absl::StrCat(path_, index), type, value, at, word.size()});
   }
 
   static bool IsIntegerText(absl::string_view word) {
@@ -333,7 +344,7 @@ class Parser {
         return ErrorAt(type_at, "the shape that the values have");
       }
       for (const DenseElement& element : elements) {
-        SHARDCALL_RETURN_IF_ERROR(Append(element.word, element.at, &array));
+        SHARDCALL_RETURN_IF_ERROR(Append(element.word, element.at, &array, splat));
       }
       if (splat) {
         if (IsFloat(array.type))
@@ -346,10 +357,13 @@ class Parser {
     return absl::OkStatus();
   }
 
-  absl::Status Append(absl::string_view word, size_t at, AttributeArray* array) {
+  absl::Status Append(absl::string_view word, size_t at, AttributeArray* array,
+                      bool splat = false) {
     int64_t i = 0;
     double f = 0;
     SHARDCALL_RETURN_IF_ERROR(Number(word, at, array->type, &i, &f));
+    const size_t index = array->floats.size() + array->ints.size();
+    Note(word, at, splat ? "" : absl::StrCat("[", index, "]"), array->type, i);
     if (IsFloat(array->type))
       array->floats.push_back(f);
     else
@@ -428,12 +442,20 @@ class Parser {
 
   absl::string_view text_;
   size_t pos_ = 0;
+  std::vector<NumberPlace>* const places_;  // null: they are not wanted
+  std::string path_;                        // of the attribute that is being read
 };
 
 }  // namespace
 
 absl::StatusOr<Attribute::Dictionary> ParseAttributeDictionary(absl::string_view text) {
   return Parser(text).Whole();
+}
+
+absl::StatusOr<std::vector<NumberPlace>> NumbersOfAttributes(absl::string_view text) {
+  std::vector<NumberPlace> places;
+  SHARDCALL_RETURN_IF_ERROR(Parser(text, &places).Whole().status());
+  return places;
 }
 
 }  // namespace shardcall::inline internal

@@ -74,7 +74,9 @@ absl::Status CallSizes::Find() {
       }
       if (faulty_) return absl::OkStatus();
       // The first types are the likeliest, so a fault with them is the most informative.
-      if (now.result.outcome != TrialOutcome::kRefused && !fault.has_value()) fault = now;
+      const bool refused = now.result.outcome == TrialOutcome::kRefused ||
+                           now.result.outcome == TrialOutcome::kNoCall;
+      if (!refused && !fault.has_value()) fault = now;
       if (types == all_types[0] || !said.has_value()) said = now;
     }
   }

@@ -86,8 +86,9 @@ class VjpChecker {
 
  private:
   absl::StatusOr<Module> Forward() const {
-    return ParseModule(std::make_shared<const std::string>(call_.Hlo(sizes_, {})),
-                       std::make_shared<Context>(), "check-rule");
+    return ParseModule(
+        std::make_shared<const std::string>(call_.Hlo(sizes_, {}, /*with_scratch=*/true)),
+        std::make_shared<Context>(), "check-rule");
   }
 
   absl::StatusOr<Programs> Make() const {

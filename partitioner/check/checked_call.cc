@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/check/checked_call.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
 
 namespace shardcall {
@@ -32,6 +35,15 @@ void CheckedCall::Relate(std::vector<int64_t>* sizes) const {
 std::string CheckedCall::ShapeText(int tensor, absl::Span<const int64_t> sizes) const {
   return absl::StrCat(ElementTypeName(types[tensor]), "[", absl::StrJoin(Dims(tensor, sizes), ","),
                       "]");
+}
+
+bool CheckedCall::IsScratch(size_t result) const {
+  return std::count(scratch.begin(), scratch.end(), static_cast<int>(result)) > 0;
+}
+
+absl::StatusOr<std::string> CheckedCall::ConfigAt(absl::Span<const int64_t> sizes) const {
+  if (attributes.empty()) return backend_config;
+  return ConfigOfSizes(attributes, target, backend_config, rule, sizes);
 }
 
 std::string CheckedCall::SignatureText(absl::Span<const int64_t> sizes) const {
@@ -86,7 +98,17 @@ std::string CheckedCall::RuleLine(absl::Span<const int64_t> sizes) const {
   return sized.ToString();
 }
 
-std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const {
+int CheckedCall::ResultOf(int output) const {
+  int result = -1;
+  for (int k = 0; k <= output; ++k) {
+    do ++result;
+    while (IsScratch(result));
+  }
+  return result;
+}
+
+std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh,
+                             bool with_scratch) const {
   int64_t devices = 1;
   std::string axes;
   for (const auto& [name, size] : mesh.axes) {
@@ -125,25 +147,37 @@ std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) 
     if (sharded) result_shardings.push_back(sharding(t));
   }
   const std::string result = absl::StrJoin(results, ", ");
-  absl::StrAppend(&text, "  ROOT c = ", tuple_result ? absl::StrCat("(", result, ")") : result,
-                  " custom-call(", absl::StrJoin(operands, ", "), "), custom_call_target=\"",
-                  target, "\", api_version=", kVersionNames[api_version]);
+  const bool chosen = !with_scratch && !scratch.empty();
+  absl::StrAppend(&text, chosen ? "  c = " : "  ROOT c = ",
+                  tuple_result ? absl::StrCat("(", result, ")") : result, " custom-call(",
+                  absl::StrJoin(operands, ", "), "), custom_call_target=\"", target,
+                  "\", api_version=", kVersionNames[api_version]);
   if (!layouts.empty()) {
     absl::StrAppend(&text, ", operand_layout_constraints={", absl::StrJoin(operand_layouts, ", "),
                     "}");
   }
   if (has_side_effect) text += ", custom_call_has_side_effect=true";
   if (!aliasing.empty()) absl::StrAppend(&text, ", output_to_operand_aliasing=", aliasing);
-  if (!backend_config.empty()) {
+  const absl::StatusOr<std::string> sized = ConfigAt(sizes);
+  const std::string config = sized.ok() ? *sized : backend_config;
+  if (!config.empty()) {
     absl::StrAppend(
-        &text, ", backend_config=",
-        absl::StartsWith(backend_config, "{") ? backend_config : StringText(backend_config));
+        &text, ", backend_config=", absl::StartsWith(config, "{") ? config : StringText(config));
   }
   if (sharded) {
     const std::string all = absl::StrJoin(result_shardings, ", ");
     absl::StrAppend(&text, ", sharding=", tuple_result ? absl::StrCat("{", all, "}") : all);
   }
-  return text + "\n}\n";
+  if (!chosen) return text + "\n}\n";
+  std::vector<std::string> outputs, shapes;
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (IsScratch(k)) continue;
+    outputs.push_back(absl::StrCat("r", k));
+    shapes.push_back(results[k]);
+    absl::StrAppend(&text, "\n  r", k, " = ", results[k], " get-tuple-element(c), index=", k);
+  }
+  return absl::StrCat(text, "\n  ROOT r = (", absl::StrJoin(shapes, ", "), ") tuple(",
+                      absl::StrJoin(outputs, ", "), ")\n}\n");
 }
 
 }  // namespace shardcall

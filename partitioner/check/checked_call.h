@@ -31,6 +31,9 @@ struct CheckedCall {
   std::vector<std::vector<int64_t>> layouts = {};
   std::string aliasing = {};  // output_to_operand_aliasing, "{{}: (0, {})}"
   bool has_side_effect = false;
+  // Attributes that follow the sizes, with their formulas; see RuleAlternative.
+  std::vector<std::pair<std::string, std::string>> attributes = {};
+  std::vector<int> scratch = {};                          // results that have no meaning
   std::vector<ElementType> types;                         // operands, then results
   std::vector<std::vector<ElementType>> type_tries = {};  // alternatives; empty: any
   int num_operands = 0;
@@ -60,6 +63,9 @@ struct CheckedCall {
   int num_tensors() const { return static_cast<int>(types.size()); }
   std::vector<int64_t> Dims(int tensor, absl::Span<const int64_t> sizes) const;
   std::string ShapeText(int tensor, absl::Span<const int64_t> sizes) const;  // "f32[4,8]"
+  bool IsScratch(size_t result) const;
+  // backend_config with the attributes that calls in these sizes have. E125 if there are none.
+  absl::StatusOr<std::string> ConfigAt(absl::Span<const int64_t> sizes) const;
   // "(f32[4,8], f32[8]) -> f32[4,8]"
   std::string SignatureText(absl::Span<const int64_t> sizes) const;
   // The rule as a user writes it, with sizes for factors that are in compound dimensions only.
@@ -71,8 +77,12 @@ struct CheckedCall {
     std::vector<std::pair<std::string, int64_t>> axes;
     std::vector<std::vector<std::string>> dims;  // tensor -> axis name by dim, "" for none
   };
-  // A module whose entry calls the target once.
-  std::string Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh) const;
+  // A module whose entry calls the target once, and whose outputs are the results that are not
+  // scratch, or all of them. ConfigAt has a value for these sizes.
+  std::string Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh,
+                  bool with_scratch = false) const;
+  // The result that output `k` of that module is.
+  int ResultOf(int output) const;
 };
 
 // One call for each registered signature whose rule determines its dimensions. Errors: E101 for an

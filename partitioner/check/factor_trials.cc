@@ -85,14 +85,23 @@ FactorTrials::Tested FactorTrials::TestFactor(const CheckedCall& call, int f) {
   Tested tested;
   tested.failure = TestEmpty(call, f);
   if (tested.failure.has_value()) return tested;
+  std::vector<int64_t> tiles(std::begin(kTiles), std::end(kTiles));
+  if (!call.attributes.empty()) {
+    // Calls that state a grid may have whole blocks alone, as those of the program.
+    for (int64_t tile : {int64_t{128}, int64_t{256}, sizes_.base()[f]}) tiles.push_back(tile);
+  }
   bool taken = false;
   TrialResult refusal;
   for (int64_t n : kDevices) {
-    for (int64_t tile : kTiles) {
+    for (int64_t tile : tiles) {
       const CallSizes::Sizes whole = sizes_.With(f, n * tile);
       TrialResult why;
       if (!sizes_.Takes(whole, &why) || !sizes_.Takes(sizes_.Shard(whole, f, tile), &why)) {
-        if (!why.message.empty()) refusal = why;
+        if (why.outcome == TrialOutcome::kNoCall) {
+          tested.reason = why.message;
+        } else if (!why.message.empty()) {
+          refusal = why;
+        }
         continue;
       }
       taken = true;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/check/checked_call.h"
 #include "shardcall/partitioner/check/type_tries.h"
+#include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
@@ -154,9 +155,9 @@ absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>
   if (facts == nullptr || !facts->limits.has_value()) return absl::OkStatus();
   const auto unknown = [&](std::string what) {
     return ToStatus({.code = "E105",
-                     .message = absl::StrCat("a size or range of target \"", target,
+                     .message = absl::StrCat("a size, range or scratch result of target \"", target,
                                              "\" fits none of its calls"),
-                     .expected = "factors and operands of its rule",
+                     .expected = "factors, operands and results of its rule",
                      .found = std::move(what),
                      .fix = "Name factors as the rule does, and count operands from 0"});
   };
@@ -178,6 +179,15 @@ absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>
       }
     }
     if (!known) return unknown(absl::StrCat(name, " = ", text));
+  }
+  for (CheckedCall& call : *calls) {
+    call.scratch = facts->limits->scratch;
+    const int results = call.num_tensors() - call.num_operands;
+    for (int r : call.scratch) {
+      if (r < results && static_cast<int>(call.scratch.size()) < results) continue;
+      return unknown(absl::StrCat("scratch result ", r, " of ", results,
+                                  r < results ? ", which are all scratch" : ""));
+    }
   }
   for (const OperandRange& range : facts->limits->ranges) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
@@ -259,6 +269,11 @@ absl::Status FindRule(const RuleArgs& args, const TargetRegistry& targets, Check
     call->rule = NeedReplicationRule(args);
   } else {
     SHARDCALL_ASSIGN_OR_RETURN(call->rule, CustomCallRule(args, source, registered));
+    const RuleAlternative* const signature =
+        source != CustomCallSource::kRegistry
+            ? nullptr
+            : registered->Choose(args.instr.backend_config, args.operands, args.results);
+    if (signature != nullptr) call->attributes = signature->attributes;
   }
   Complete(shapes, &call->rule);
   return absl::OkStatus();
@@ -296,6 +311,13 @@ absl::StatusOr<CheckedCall> CallOf(const Module& module, const Instruction& inst
   }
   const RuleArgs args{module, instr, shapes.operands, shapes.results};
   SHARDCALL_RETURN_IF_ERROR(FindRule(args, targets, &call));
+  if (call.attributes.empty()) return call;
+  // The formulas must give what the call states, or trials in other sizes would show nothing.
+  std::vector<int64_t> sizes;
+  for (const Factor& f : call.rule.factors) sizes.push_back(f.size);
+  SHARDCALL_RETURN_IF_ERROR(In(
+      ConfigOfShard(call.attributes, call.target, call.backend_config, call.rule, sizes).status(),
+      absl::StrCat("%", instr.name)));
   return call;
 }
 
@@ -326,6 +348,10 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
   SHARDCALL_ASSIGN_OR_RETURN(const HandlerEntry* handler, handlers.Find(target, "Host"));
   std::vector<CheckedCall> calls;
   for (const RuleAlternative& a : rule->alternatives) {
+    if (!a.attributes.empty() && a.example_configs.empty()) {
+      return NeedsProgram(target, absl::StrCat("says how attribute ", a.attributes[0].first,
+                                               " follows the sizes, not which others there are"));
+    }
     std::vector<std::string> configs = a.example_configs;
     if (configs.empty()) {
       // The kernel takes each attribute in one type, which the rule does not say.
@@ -341,6 +367,7 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       call.callbacks = callbacks;
       call.rule = RuleOf(a);
       call.num_operands = a.num_operands;
+      call.attributes = a.attributes;
       call.types.assign(a.values.size(), ElementType::kF32);
       if (!a.types.empty()) {
         SHARDCALL_ASSIGN_OR_RETURN(call.type_tries, TypesOfSignature(a.types));

@@ -123,8 +123,8 @@ int64_t ShardsOf(const PartitionedProgram& program) {
   return 1;
 }
 
-// "output 0, element [2,1]: 3, not 5"
-std::string Difference(int output, const Tensor& want, const Tensor& got) {
+// "result 0 differs at [2,1]: 3 in place of 5"
+std::string Difference(int result, const Tensor& want, const Tensor& got) {
   std::string where;
   if (IsFloat(want.type()) && want.dims() == got.dims()) {
     const std::vector<double> a = ToDoubles(want), b = ToDoubles(got);
@@ -141,11 +141,14 @@ std::string Difference(int output, const Tensor& want, const Tensor& got) {
     }
     where = absl::StrCat(" at [", index, "]: ", b[worst], " in place of ", a[worst]);
   }
-  return absl::StrCat("result ", output, " differs", where);
+  return absl::StrCat("result ", result, " differs", where);
 }
 
 TrialResult Takes(const CheckedCall& call, const std::vector<int64_t>& sizes,
                   const TrialOptions& options) {
+  if (const auto config = call.ConfigAt(sizes); !config.ok()) {
+    return {TrialOutcome::kNoCall, std::string(config.status().message())};
+  }
   const auto run = [&](const HandlerRegistry* handlers) -> absl::StatusOr<std::vector<Tensor>> {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, Parsed(call.Hlo(sizes, {})));
     return Evaluate(module, Inputs(call, sizes, module, 1, options), handlers);
@@ -163,7 +166,7 @@ TrialResult Takes(const CheckedCall& call, const std::vector<int64_t>& sizes,
     return {TrialOutcome::kOutside,
             absl::StrCat("reads beside its buffers, or leaves parts of its results unwritten: "
                          "result ",
-                         k, " follows from what stands there")};
+                         call.ResultOf(static_cast<int>(k)), " follows from what stands there")};
   }
   return {};
 }
@@ -180,7 +183,8 @@ TrialResult Against(const CheckedCall& call, const std::vector<int64_t>& sizes, 
     if (!got.ok()) return {TrialOutcome::kRefused, std::string(got.status().message())};
     for (size_t k = 0; k < want->size(); ++k) {
       if (!Compare((*want)[k], (*got)[k], /*exact=*/false).ok) {
-        return {TrialOutcome::kWrong, Difference(static_cast<int>(k), (*want)[k], (*got)[k])};
+        return {TrialOutcome::kWrong,
+                Difference(call.ResultOf(static_cast<int>(k)), (*want)[k], (*got)[k])};
       }
     }
   }
@@ -222,8 +226,12 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   run.partition.targets = &own;
   if (call.callbacks) {
     run.partition.targets = options.targets;
-  } else if (absl::Status s = own.RegisterRule(call.target, call.Text(trial.sizes)); !s.ok()) {
-    return failed(TrialOutcome::kNotSharded, s);
+  } else {
+    std::vector<RuleAlternative> rule(1);
+    rule[0].text = call.Text(trial.sizes);
+    rule[0].attributes = call.attributes;
+    const absl::Status s = own.RegisterRules(call.target, std::move(rule));
+    if (!s.ok()) return failed(TrialOutcome::kNotSharded, s);
   }
   // The planner should shard whenever the rule allows it, so sharding must always pay.
   run.partition.spmd.cost.memory_rate = 1;
@@ -255,7 +263,8 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   }
   for (size_t k = 0; k < want->size(); ++k) {
     if (!Compare((*want)[k], (*got)[k], /*exact=*/false).ok) {
-      return {TrialOutcome::kWrong, Difference(static_cast<int>(k), (*want)[k], (*got)[k])};
+      return {TrialOutcome::kWrong,
+              Difference(call.ResultOf(static_cast<int>(k)), (*want)[k], (*got)[k])};
     }
   }
   return {};

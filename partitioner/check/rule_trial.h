@@ -34,6 +34,7 @@ struct TrialResult {
     kRefused,      // the handler takes the whole call but rejects a shard
     kNotSharded,   // the partitioner did not shard as asked: nothing was tested
     kNoReference,  // the handler rejects the whole call
+    kNoCall,       // there is no call in these sizes: an attribute's formula gives no value
     kOutside,      // its results depend on memory outside of its buffers
     kCrashed,      // it ended the process; the message continues after "the handler"
     kLate          // it did not return before the deadline; message likewise

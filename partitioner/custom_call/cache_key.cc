@@ -58,6 +58,7 @@ std::string RuleCacheKey(const TargetRule& rule, absl::string_view backend_confi
     AddRule(a.text, &f);
     f.Add(a.types).Add(AttributeConditionsText(a.when));
     f.Add(a.AppliesTo(backend_config) ? "applies" : "does not");
+    for (const auto& [name, formula] : a.attributes) f.Add("attribute").Add(name).Add(formula);
   }
   f.Add("attributes").Add(backend_config);
   if (frontend != nullptr) {

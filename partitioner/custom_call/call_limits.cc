@@ -61,7 +61,9 @@ absl::StatusOr<SizeFormula> ParseSizeFormula(absl::string_view text) {
 }
 
 bool operator==(const CallLimits& a, const CallLimits& b) {
-  if (a.sizes != b.sizes || a.ranges.size() != b.ranges.size()) return false;
+  if (a.sizes != b.sizes || a.ranges.size() != b.ranges.size() || a.scratch != b.scratch) {
+    return false;
+  }
   for (size_t k = 0; k < a.ranges.size(); ++k) {
     const OperandRange &x = a.ranges[k], &y = b.ranges[k];
     if (x.operand != y.operand || x.low != y.low || x.high != y.high) return false;
@@ -95,6 +97,9 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
       return Wrong(absl::StrCat("the size of factor ", factor, " follows from one that follows"),
                    "a factor without a formula", formula.factor);
     }
+  }
+  for (int result : limits.scratch) {
+    if (result < 0) return Wrong("a scratch result is none", "its number", absl::StrCat(result));
   }
   for (const OperandRange& range : limits.ranges) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constraints that every call of a target satisfies beyond its rule: sizes that follow from other
-// sizes, and ranges of operand values. The checker of rules makes its example calls within them.
+// sizes, ranges of operand values, results without meaning. The checker of rules makes its example
+// calls within them.
 //
 //   // A step of an LSTM: gates[b, 4 h], and rows that are looked up in a table of s.
 //   targets.RegisterCallLimits("lstm", {.sizes = {{"g", "4 h"}},
@@ -40,8 +41,11 @@ struct CallLimits {
   // one.
   std::vector<std::pair<std::string, std::string>> sizes = {};
   std::vector<OperandRange> ranges = {};
+  // Results that are scratch memory, by number: their contents mean nothing, and are not compared.
+  std::vector<int> scratch = {};
 };
 bool operator==(const CallLimits& a, const CallLimits& b);
+inline bool operator!=(const CallLimits& a, const CallLimits& b) { return !(a == b); }
 // E105: formulas that do not parse, or that use a factor with a formula; an empty range.
 absl::Status CheckCallLimits(const CallLimits& limits);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/rule_choice.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
@@ -54,6 +55,19 @@ void ReadValues(RuleAlternative* a) {
   for (absl::string_view value : absl::StrSplit(text.substr(arrow + 2), ',')) {
     a->values.push_back(ReadValue(value));
   }
+}
+
+// The names of its factors, each once.
+std::vector<std::string> FactorsOf(const RuleAlternative& a) {
+  std::vector<std::string> names;
+  for (const RuleAlternative::Value& value : a.values) {
+    for (const std::vector<std::string>& dim : value.dims) {
+      for (const std::string& name : dim) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      }
+    }
+  }
+  return names;
 }
 
 absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
@@ -111,6 +125,7 @@ bool Equal(const TargetRule& a, const TargetRule& b) {
     if (a.alternatives[i].applies != b.alternatives[i].applies ||
         a.alternatives[i].types != b.alternatives[i].types ||
         a.alternatives[i].when != b.alternatives[i].when ||
+        a.alternatives[i].attributes != b.alternatives[i].attributes ||
         !Equal(a.alternatives[i].text, b.alternatives[i].text)) {
       return false;
     }
@@ -247,6 +262,7 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     a.rule = *std::move(parsed);
     ReadValues(&a);
     SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, rule.target));
+    SHARDCALL_RETURN_IF_ERROR(CheckAttributeFormulas(a.attributes, rule.target, FactorsOf(a)));
     if (rule.level == RuleLevel::kRule) {
       SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(a, rule.target, rule.source));
     }

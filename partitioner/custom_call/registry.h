@@ -83,6 +83,9 @@ struct RuleAlternative {
   // types is for calls with these alone. Empty: not known; a result whose shape is inferred then
   // has the common type of all operands.
   std::string types = {};
+  // Attributes of the call that follow its shard, {{"grid_x", "m / 16"}}, with formulas over the
+  // sizes that the factors have there: see attribute_formulas.h.
+  std::vector<std::pair<std::string, std::string>> attributes = {};
   std::shared_ptr<const RuleTemplate> rule = nullptr;  // filled on registration
   // The dimensions of each operand, then of each result, as factor names.
   struct Value {

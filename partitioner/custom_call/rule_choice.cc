@@ -238,6 +238,9 @@ std::string DescribeSignature(const RuleAlternative& a) {
     absl::StrAppend(&text, " sizes={", factor, ":", size, "}");
   }
   if (!a.types.empty()) absl::StrAppend(&text, " types \"", a.types, "\"");
+  for (const auto& [name, formula] : a.attributes) {
+    absl::StrAppend(&text, " attributes={", name, ": ", formula, "}");
+  }
   if (!a.when.empty()) absl::StrAppend(&text, " when ", AttributeConditionsText(a.when));
   return text;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The custom-call targets whose meaning the compiler itself knows: annotations of shardings,
-// boundaries of manual regions, hints and orders, which have no handler, and callbacks of JAX.
+// boundaries of manual regions, hints and orders, which have no handler, callbacks of JAX, and
+// kernels that are compiled for the arrays of one call.
 #ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 #define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 
@@ -27,6 +28,8 @@ inline constexpr uint32_t kOfShardy = 16;       // its attributes have Shardy's 
 inline constexpr uint32_t kKeepsSharding = 32;  // a hint: operand and result are sharded alike
 inline constexpr uint32_t kOnShards = 64;       // each device calls it with what it holds
 inline constexpr uint32_t kOrders = 128;  // the second operand is to be computed after the first
+// The call carries a kernel with the grid that it runs on, which is that of the whole arrays.
+inline constexpr uint32_t kStatesGrid = 256;
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);

@@ -39,6 +39,11 @@ bool Decides(const TargetRule& r) {
   return r.level != RuleLevel::kBatchDims || r.batch_dims != kBatchDimsOfCall;
 }
 
+bool SaysAttributes(const TargetRule* r) {
+  return r != nullptr && r->level == RuleLevel::kRule &&
+         absl::c_any_of(r->alternatives, [](const auto& a) { return !a.attributes.empty(); });
+}
+
 absl::StatusOr<int> BatchDims(absl::string_view text) {
   int k;
   if (absl::SimpleAtoi(text, &k) && k >= 0) return k;
@@ -127,8 +132,11 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
   const absl::string_view own = Attribute(args.instr, kSdyShardingRule);
   const TargetRule* const found =
       targets == nullptr ? nullptr : targets->Find(a.target, args.instr.backend_config);
-  if (!own.empty() && (found == nullptr || !Decides(*found) ||
-                       found->level == RuleLevel::kCallbacks || !LeavesReductionsOpen(args, own))) {
+  // A call's own rule cannot say how its attributes follow the shard, nor all reductions. A
+  // registered one that does takes its place.
+  if (!own.empty() && !SaysAttributes(found) &&
+      (found == nullptr || !Decides(*found) || found->level == RuleLevel::kCallbacks ||
+       !LeavesReductionsOpen(args, own))) {
     return CustomCallSource::kOwnRule;
   }
   *target = found;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/c/c_facts.h"
 
+#include <cstddef>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -162,13 +164,13 @@ absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimit
   constexpr char kWhat[] = "a Shardcall_CallLimits";
   constexpr int32_t kMost = 1 << 16;
   Shardcall_CallLimits c;
-  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, limits, sizeof(c), &c));
-  const bool counts =
-      c.num_sizes >= 0 && c.num_sizes <= kMost && c.num_ranges >= 0 && c.num_ranges <= kMost;
-  if (!counts || (c.num_sizes > 0 && c.sizes == nullptr) ||
-      (c.num_ranges > 0 && c.ranges == nullptr)) {
-    return BadArgument(kWhat, "as many sizes and ranges as it says",
-                       absl::StrCat(c.num_sizes, " and ", c.num_ranges));
+  SHARDCALL_RETURN_IF_ERROR(ReadStruct(kWhat, limits, offsetof(Shardcall_CallLimits, scratch), &c));
+  for (const auto& [what, n, list] :
+       {std::make_tuple("sizes", c.num_sizes, static_cast<const void*>(c.sizes)),
+        std::make_tuple("ranges", c.num_ranges, static_cast<const void*>(c.ranges)),
+        std::make_tuple("scratch results", c.num_scratch, static_cast<const void*>(c.scratch))}) {
+    if (n == 0 || (n > 0 && n <= kMost && list != nullptr)) continue;
+    return BadArgument(kWhat, absl::StrCat("as many ", what, " as it says"), absl::StrCat(n));
   }
   CallLimits out;
   for (int32_t k = 0; k < c.num_sizes; ++k) {
@@ -180,6 +182,7 @@ absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimit
                           .low = range.low == nullptr ? "0" : range.low,
                           .high = OrEmpty(range.high)});
   }
+  if (c.num_scratch > 0) out.scratch.assign(c.scratch, c.scratch + c.num_scratch);
   return targets->RegisterCallLimits(std::string(target), std::move(out));
 }
 

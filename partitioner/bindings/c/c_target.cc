@@ -89,6 +89,14 @@ absl::StatusOr<RuleText> ReadRule(const Source& r, absl::string_view target, con
   return text;
 }
 
+std::vector<std::pair<std::string, std::string>> Attributes(const Shardcall_Attribute* list) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (int i = 0; list != nullptr && i < kLongestList && list[i].name != nullptr; ++i) {
+    out.emplace_back(list[i].name, list[i].formula == nullptr ? "" : list[i].formula);
+  }
+  return out;
+}
+
 absl::Status RegisterTheRules(const Source& r, const Shardcall_Target& t, std::string config) {
   std::vector<RuleAlternative> alternatives;
   for (int k = 0; k < kLongestList && t.rules[k] != nullptr; ++k) {
@@ -101,6 +109,7 @@ absl::Status RegisterTheRules(const Source& r, const Shardcall_Target& t, std::s
     if (rule.when != nullptr) {
       SHARDCALL_ASSIGN_OR_RETURN(a.when, AttributeConditionsOf(rule.when));
     }
+    a.attributes = Attributes(rule.attributes);
   }
   if (alternatives.empty()) return Wrong(r, t.name, "one rule or more in `rules`", "none");
   return r.targets->RegisterRules(t.name, std::move(alternatives), std::move(config), r.source);
@@ -117,7 +126,7 @@ absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
   }
   const bool factors = t.need_replication != nullptr || t.permutation != nullptr ||
                        t.blocked != nullptr || t.reduction != nullptr || t.pad != nullptr ||
-                       t.sizes != nullptr;
+                       t.sizes != nullptr || t.attributes != nullptr;
   if (factors && t.rule == nullptr) {
     return Wrong(r, t.name, "special factors beside the `rule` that they are of", "no rule there");
   }
@@ -144,8 +153,10 @@ absl::Status RegisterTheRule(const Source& r, const Shardcall_Target& t) {
     }
     return r.targets->RegisterBatchPartitionable(t.name, t.batch_dims, config, r.source);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(RuleText text, ReadRule(r, t.name, t));
-  return r.targets->RegisterRule(t.name, std::move(text), config, r.source);
+  std::vector<RuleAlternative> one(1);
+  SHARDCALL_ASSIGN_OR_RETURN(one[0].text, ReadRule(r, t.name, t));
+  one[0].attributes = Attributes(t.attributes);
+  return r.targets->RegisterRules(t.name, std::move(one), config, r.source);
 }
 
 absl::Status RegisterTheHandler(const Source& r, const Shardcall_Target& t) {

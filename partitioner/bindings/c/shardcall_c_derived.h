@@ -91,6 +91,9 @@ typedef struct Shardcall_CallLimits {
   int32_t num_sizes;
   int32_t num_ranges;
   const Shardcall_Range* ranges;
+  /* Results that are scratch memory, whose contents mean nothing: not compared. */
+  const int32_t* scratch;
+  int32_t num_scratch;
 } Shardcall_CallLimits;
 
 enum {

@@ -63,6 +63,13 @@ typedef struct Shardcall_Factor {
   double value;   /* pad: the identity; size: the number of elements */
 } Shardcall_Factor;
 
+/* An attribute of the call that follows its shard, with a formula over the sizes that
+ * the rule's factors have there: {"grid_x", "m / 16"}. */
+typedef struct Shardcall_Attribute {
+  const char* name;
+  const char* formula;
+} Shardcall_Attribute;
+
 /* One signature of a target, as the fields of the same names below. */
 typedef struct Shardcall_Rule {
   size_t struct_size;
@@ -80,6 +87,8 @@ typedef struct Shardcall_Rule {
   /* Since 0.6: the attributes that calls with this signature have, in the form of a typed
    * call, "{mode = \"gelu\", axis = 1 : i64}". Null: any. */
   const char* when;
+  /* Since 0.6: attributes that follow the shard; the list ends with a null name. */
+  const Shardcall_Attribute* attributes;
 } Shardcall_Rule;
 
 /* A target. Set one of rule, batch_dims and partitioner, or a handler of one kind, or
@@ -133,6 +142,8 @@ typedef struct Shardcall_Target {
   const Shardcall_Rule* const* rules;
   /* Since 0.3: sizes that follow from others, ranges of indices. */
   const Shardcall_CallLimits* limits;
+  /* Since 0.6: of `rule`: attributes that follow the shard; ends with a null name. */
+  const Shardcall_Attribute* attributes;
 } Shardcall_Target;
 
 /* The functions that the loading program offers to the plugin. */

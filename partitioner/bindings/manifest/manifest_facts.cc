@@ -208,6 +208,27 @@ absl::StatusOr<AttributeConditions> ReadManifestConditions(const Json& j, const 
   return out;
 }
 
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadManifestAttributes(
+    const Json& j, const std::string& where, const ManifestError& bad) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!j.contains("attributes") || j["attributes"].is_string()) return out;
+  const std::string at = where + ".attributes";
+  if (!j["attributes"].is_object()) {
+    return bad(at, "an object with formulas, as in {\"grid_x\": \"m / 16\"}",
+               j["attributes"].type_name());
+  }
+  for (const auto& [name, formula] : j["attributes"].items()) {
+    if (formula.is_number_integer()) {
+      out.emplace_back(name, formula.dump());
+    } else if (formula.is_string()) {
+      out.emplace_back(name, formula.get<std::string>());
+    } else {
+      return bad(absl::StrCat(at, ".", name), "a formula such as \"m / 16\"", formula.type_name());
+    }
+  }
+  return out;
+}
+
 absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::string& where,
                                               const ManifestError& bad) {
   CallLimits limits;
@@ -216,6 +237,17 @@ absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::str
     for (size_t k = 0; k < target["rules"].size(); ++k) {
       SHARDCALL_RETURN_IF_ERROR(
           ReadFormulas(target["rules"][k], absl::StrCat(where, ".rules[", k, "]"), bad, &limits));
+    }
+  }
+  if (target.contains("scratch")) {
+    const Json& scratch = target["scratch"];
+    const std::string at = where + ".scratch";
+    if (!scratch.is_array()) return bad(at, "a list of results, as in [1]", scratch.type_name());
+    for (const Json& result : scratch) {
+      if (!result.is_number_unsigned() || result.get<uint64_t>() > kMostIndex) {
+        return bad(at, "numbers of results", result.dump());
+      }
+      limits.scratch.push_back(result.get<int>());
     }
   }
   if (!target.contains("ranges")) return limits;

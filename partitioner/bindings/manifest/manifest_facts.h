@@ -36,7 +36,11 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& 
 absl::StatusOr<AttributeConditions> ReadManifestConditions(const nlohmann::ordered_json& j,
                                                            const std::string& where,
                                                            const ManifestError& bad);
-// A target's sizes that are formulas, and its ranges.
+// {"grid_x": "m / 16", "n": 4}: attributes of a call that follow its shard; none where `j` has no
+// "attributes", or the text of those of a "kernel".
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadManifestAttributes(
+    const nlohmann::ordered_json& j, const std::string& where, const ManifestError& bad);
+// A target's sizes that are formulas, its ranges, and its results that are scratch memory.
 absl::StatusOr<CallLimits> ReadManifestLimits(const nlohmann::ordered_json& target,
                                               const std::string& where, const ManifestError& bad);
 absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::string& where,

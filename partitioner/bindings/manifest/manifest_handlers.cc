@@ -109,22 +109,21 @@ absl::Status ManifestReader::ReadHandler(const Json& j, const std::string& where
 absl::Status ManifestReader::ReadKernel(const Json& j, const std::string& where,
                                         const std::string& target, const std::string& config,
                                         const std::string& source) const {
-  for (const char* key : {"kernel", "attributes"}) {
-    if (j.contains(key) && !j[key].is_string()) {
-      return Bad(absl::StrCat(where, ".", key), "a string", TypeOf(j[key]));
-    }
-  }
+  // As a text they are those of the kernel, else formulas of the rule.
+  const bool attributes = j.contains("attributes") && j["attributes"].is_string();
   if (!j.contains("kernel")) {
-    return j.contains("attributes")
-               ? Bad(where + ".attributes", "a \"kernel\" that takes them", "none")
+    return attributes
+               ? Bad(where + ".attributes",
+                     "a \"kernel\" that takes them, or formulas, as in {\"n\": \"m / 16\"}", "none")
                : absl::OkStatus();
   }
+  if (!j["kernel"].is_string()) return Bad(where + ".kernel", "a string", TypeOf(j["kernel"]));
   struct Bound {
     std::string text;
     AttributeMapView attributes;
   };
   auto bound = std::make_shared<Bound>();
-  if (j.contains("attributes")) bound->text = j["attributes"].get<std::string>();
+  if (attributes) bound->text = j["attributes"].get<std::string>();
   SHARDCALL_ASSIGN_OR_RETURN(bound->attributes, AttributeMapView::Parse(bound->text));
   if (handlers_ == nullptr) return absl::OkStatus();
   const std::string kernel = j["kernel"].get<std::string>();

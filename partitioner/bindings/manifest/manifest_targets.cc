@@ -14,16 +14,16 @@ namespace shardcall::inline internal::manifest {
 namespace {
 
 // What one rule says: keys of a target, and of an entry of its "rules".
-constexpr std::array<absl::string_view, 9> kRuleKeys = {
+constexpr std::array<absl::string_view, 10> kRuleKeys = {
     "rule", "need_replication", "reduction", "permutation", "blocked", "pad", "sizes", "types",
-    "when"};
+    "when", "attributes"};
 
 }  // namespace
 
 absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) {
   const std::string name = j["name"].get<std::string>();
   SHARDCALL_ASSIGN_OR_RETURN(CallLimits limits, ReadManifestLimits(j, where, Error()));
-  if (!limits.sizes.empty() || !limits.ranges.empty()) {
+  if (limits != CallLimits()) {
     SHARDCALL_RETURN_IF_ERROR(targets_.RegisterCallLimits(name, std::move(limits)));
   }
   if (j.contains("batching")) {
@@ -44,7 +44,7 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
   std::set<std::string> keys = {"name",     "symbol", "platform",       "api_version",
                                 "traits",   "rules",  "batch_dims",     "backend_config",
                                 "kernel",   "vjp",    "partition_like", "attributes",
-                                "batching", "ranges"};
+                                "batching", "ranges", "scratch"};
   keys.insert(kRuleKeys.begin(), kRuleKeys.end());
   SHARDCALL_RETURN_IF_ERROR(CheckKeys(j, where, keys));
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, String(j, "name", where));
@@ -64,7 +64,8 @@ absl::Status ManifestReader::ReadTarget(const Json& j, const std::string& where)
                         (library_ != nullptr && RegistersItself(*library_, name));
   if (kinds > 1) return Bad(where, "one of \"rule\", \"rules\" and \"batch_dims\"", "several");
   for (const absl::string_view key : kRuleKeys) {
-    if (key == "rule" || !j.contains(key) || j.contains("rule")) continue;
+    const bool of_kernel = key == "attributes" && j.contains("kernel");
+    if (key == "rule" || !j.contains(key) || j.contains("rule") || of_kernel) continue;
     return Bad(absl::StrCat(where, ".", key), "a \"rule\" whose factors it is of", "none");
   }
   if (j.contains("rules")) {
@@ -143,6 +144,7 @@ absl::StatusOr<RuleAlternative> ManifestReader::ReadRule(const Json& j,
     SHARDCALL_ASSIGN_OR_RETURN(out.when,
                                ReadManifestConditions(j["when"], where + ".when", Error()));
   }
+  SHARDCALL_ASSIGN_OR_RETURN(out.attributes, ReadManifestAttributes(j, where, Error()));
   return out;
 }
 

@@ -61,8 +61,10 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
   std::map<std::tuple<std::string, int64_t, std::string>, size_t> done;
   for (int k = 0; k < local.num_instructions(); ++k) {
     const Instruction& instr = local.instr(InstrId(k));
-    // What the compiler itself knows has no handler.
-    if (instr.opcode != Opcode::kCustomCall || KnownTargetOf(instr) != KnownTarget::kNone) continue;
+    if (instr.opcode != Opcode::kCustomCall) continue;
+    // What the compiler itself knows has no handler, except kernels that frameworks compile.
+    const KnownTarget own = KnownTargetOf(instr);
+    if (own != KnownTarget::kNone && !HasTrait(own, kStatesGrid)) continue;
     const auto& attrs = instr.as<CustomCallAttrs>();
     if (known.contains(attrs.target)) continue;
     const absl::StatusOr<const HandlerEntry*> entry =

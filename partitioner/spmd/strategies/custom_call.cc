@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls by their rule: padding gets the rule's pad value, and layout constraints and called
 // computations are adapted to the shards.
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
@@ -31,9 +34,55 @@ absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
   return absl::OkStatus();
 }
 
+// The signature in the registry that the call's rule is of; null if the rule is from elsewhere.
+const RuleAlternative* SignatureOf(Localizer& l, const LocalOp& op) {
+  const TargetRule* const target = l.rules().target(op.id);
+  if (target == nullptr || target->level != RuleLevel::kRule) return nullptr;
+  std::vector<const Shape*> results;
+  for (int k = 0; k < op.instr.shape->num_leaves(); ++k) results.push_back(op.instr.shape->leaf(k));
+  return target->Choose(op.instr.backend_config, op.operand_shapes, results);
+}
+
+// The call's attributes on a shard, as its rule says that they follow. E126 if a kernel that states
+// its grid is cut by a rule that says nothing of it; E125 as for ConfigOfShard.
+absl::StatusOr<absl::string_view> LocalConfig(Localizer& l, const LocalOp& op) {
+  const ShardingRule* const rule = op.decision.rule;
+  if (rule == nullptr) return op.instr.backend_config;
+  std::vector<int64_t> sizes;
+  bool cut = false;
+  for (size_t f = 0; f < rule->factors.size(); ++f) {
+    const int64_t shards =
+        f < op.decision.factor_axes.size() ? AxesSize(op.decision.factor_axes[f]) : 1;
+    cut = cut || shards > 1;
+    sizes.push_back((rule->factors[f].size + shards - 1) / shards);
+  }
+  if (!cut) return op.instr.backend_config;
+  const absl::string_view target = op.instr.as<CustomCallAttrs>().target;
+  const RuleAlternative* const signature = SignatureOf(l, op);
+  if (signature == nullptr || signature->attributes.empty()) {
+    if (!HasTrait(KnownTargetOf(op.instr), kStatesGrid)) return op.instr.backend_config;
+    return ToStatus(
+        {.code = "E126",
+         .message = absl::StrCat("target \"", target, "\" (%", op.instr.name,
+                                 ") states the grid of its kernel, and its rule cuts the call"),
+         .expected = "formulas for its attributes, such as grid_x",
+         .found = "none",
+         .fix = "Say with the rule how they follow the shard, \"attributes\": {\"grid_x\": \"m / "
+                "16\"}, or call it in a shard_map"});
+  }
+  const absl::StatusOr<std::string> config =
+      ConfigOfShard(signature->attributes, target, op.instr.backend_config, *rule, sizes);
+  if (!config.ok()) return In(config.status(), absl::StrCat("%", op.instr.name));
+  return l.context().Intern(*config);
+}
+
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
-  LocalOp padded = op;
+  const absl::StatusOr<absl::string_view> config = LocalConfig(l, op);
+  l.Fail(config.status());
+  Instruction instr = op.instr;
+  if (config.ok()) instr.backend_config = *config;
+  LocalOp padded{op.id, instr, op.decision, op.operands, op.operand_shapes, op.result_shapes};
   const ShardingRule* rule = op.decision.rule;
   // Fill the operands' padding along uneven factors with the rule's pad value: the neutral element
   // of a reduction, or a value that the kernel accepts where nobody reads the result.

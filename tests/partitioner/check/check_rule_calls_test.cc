@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trial call is the program's: its layouts, what it computes in place, its attributes and its
-// side effects.
+// The trial call is the program's: its layouts, what it computes in place, its attributes, its side
+// effects, and its results that mean nothing.
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 namespace shardcall {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Views = absl::Span<const BufferView>;
 using Kernel =
@@ -26,10 +28,11 @@ float* F(const BufferView& v) { return static_cast<float*>(v.data); }
 
 class CheckedCalls : public testing::Test {
  protected:
-  void Target(RuleAlternative rule, Kernel kernel) {
+  void Target(RuleAlternative rule, Kernel kernel, CallLimits limits = {}) {
     std::vector<RuleAlternative> rules = {std::move(rule)};
     const absl::Status status = targets_.RegisterRules("k", std::move(rules));
     ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(targets_.RegisterCallLimits("k", std::move(limits)).ok());
     HandlerEntry entry;
     entry.target = "k";
     entry.host = std::move(kernel);
@@ -149,6 +152,92 @@ TEST_F(CheckedCalls, HaveTheProgramsSideEffectsAndAttributes) {
   });
   ExpectHolds(
       Call("f32[12,8]", ", custom_call_has_side_effect=true, backend_config={times = 3.0 : f32}"));
+}
+
+// y = 2 x, and a second result that holds what is left there: the number of the call.
+absl::Status WithScratch(const HandlerContext&, Views in, Views out) {
+  static std::atomic<int> number = 0;
+  const float calls = static_cast<float>(++number);
+  for (int64_t k = 0; k < in[0].num_elements(); ++k) F(out[1])[k] = 2 * F(in[0])[k];
+  for (int64_t k = 0; k < out[0].num_elements(); ++k) {
+    if (k % 3 != 0) F(out[0])[k] = calls;  // some of it is never written
+  }
+  return absl::OkStatus();
+}
+
+TEST_F(CheckedCalls, DoNotCompareScratch) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n, m n";
+  Target(rule, WithScratch, {.scratch = {0}});
+  ExpectHolds("");
+  ExpectHolds(Call("(f32[12,8], f32[12,8])", ""));
+}
+
+TEST_F(CheckedCalls, CompareWhatIsNotSaidToBeScratch) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n, m n";
+  Target(rule, WithScratch);
+  EXPECT_NE(VerdictOf(""), RuleVerdict::kHolds);
+}
+
+TEST_F(CheckedCalls, ScratchThatTheCallDoesNotHaveIsE105) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n, m n";
+  Target(rule, WithScratch, {.scratch = {2}});
+  EXPECT_EQ(DiagnosticCode(Check("").status()), "E105");
+  TargetRegistry targets;
+  EXPECT_EQ(DiagnosticCode(targets.RegisterCallLimits("k", {.scratch = {-1}})), "E105");
+}
+
+// y = 2 x on grid_x blocks of 4 rows; it refuses a grid that is not that of its rows.
+absl::Status Blocks(const HandlerContext& context, Views in, Views out) {
+  const auto grid = context.attribute_map().GetInt("grid_x", 0);
+  if (!grid.ok() || (*grid - 1) * 4 >= in[0].dims[0]) {
+    return absl::InvalidArgumentError("another grid than that of its rows");
+  }
+  const int64_t rows = std::min(4 * *grid, in[0].dims[0]);
+  std::fill_n(F(out[0]), out[0].num_elements(), 0.0f);
+  for (int64_t k = 0; k < rows * in[0].dims[1]; ++k) F(out[0])[k] = 2 * F(in[0])[k];
+  return absl::OkStatus();
+}
+
+TEST_F(CheckedCalls, HaveTheAttributesThatFollowTheirSizes) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  rule.attributes = {{"grid_x", "cdiv(m, 4)"}};
+  Target(rule, Blocks);
+  ExpectHolds(Call("f32[12,8]", ", backend_config={grid_x = 3 : i32, name = \"blocks\"}"));
+  EXPECT_EQ(DiagnosticCode(Check("").status()), "E191");  // which attributes there are
+  EXPECT_EQ(
+      DiagnosticCode(Check(Call("f32[12,8]", ", backend_config={grid_x = 4 : i32}")).status()),
+      "E125");
+}
+
+// Blocks of 512 rows, which no small shard has.
+TEST_F(CheckedCalls, AreTriedInWholeBlocks) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  rule.attributes = {{"grid_x", "m / 512"}};
+  Target(rule, [](const HandlerContext& context, Views in, Views out) -> absl::Status {
+    const auto grid = context.attribute_map().GetInt("grid_x", 0);
+    if (!grid.ok() || 512 * *grid != in[0].dims[0]) return absl::InvalidArgumentError("its grid");
+    std::copy_n(F(in[0]), in[0].num_elements(), F(out[0]));
+    return absl::OkStatus();
+  });
+  const auto check =
+      Check(Call("f32[1024,4]", ", backend_config={grid_x = 2 : i32}", "f32[1024,4]"));
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->verdict, RuleVerdict::kHolds) << RuleCheckJson(*check);
+  EXPECT_THAT(check->untested, testing::ElementsAre(HasSubstr("m, uneven sizes: ")));
+}
+
+TEST_F(CheckedCalls, FindAttributesThatFollowWrongly) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  rule.attributes = {{"grid_x", "(m + 12) / 8"}};  // right for 12 rows
+  Target(rule, Blocks);
+  EXPECT_EQ(VerdictOf(Call("f32[12,8]", ", backend_config={grid_x = 3 : i32}")),
+            RuleVerdict::kIncorrect);
 }
 
 }  // namespace

@@ -203,7 +203,9 @@ TEST(RuleHolds, IsWhatAllShippedTargetsDo) {
     const bool untyped =
         rule->target.rfind("blas_", 0) == 0 ||
         (rule->target.rfind("lapack_", 0) == 0 && rule->alternatives[0].types.empty());
-    if (untyped) continue;
+    // Kernels of JAX's that have rules here run in its own runtime alone.
+    const bool elsewhere = !handlers.Find(rule->target, "Host").ok();
+    if (untyped || elsewhere) continue;
     EXPECT_THAT(rule->target, RuleHolds(targets, handlers, 1));
   }
 }

@@ -69,6 +69,14 @@ absl::StatusOr<std::vector<Tensor>> Evaluated(const std::string& text, std::vect
 Tensor Scalar(float x) { return Tensor::From(ElementType::kF32, {}, std::vector<float>{x}); }
 float Value(const Tensor& t, int at = 0) { return reinterpret_cast<const float*>(t.data())[at]; }
 
+TEST(CPlugin, SaysHowAttributesFollowAndWhichResultsAreScratch) {
+  Registries r;
+  ASSERT_TRUE(r.Load(Plugin("c_plugin")).ok());
+  EXPECT_THAT(r.targets.Find("blocks", "")->alternatives[0].attributes,
+              testing::ElementsAre(testing::Pair("grid_x", "cdiv(m, 4)")));
+  EXPECT_THAT(r.targets.Facts("blocks")->limits->scratch, testing::ElementsAre(1));
+}
+
 // The handler gets two elements in a byte, the program has one.
 TEST(CPlugin, ElementsOfFourBitsArePackedForItsHandlers) {
   Registries r;

@@ -3,12 +3,14 @@
 // custom_partitioning that only a manifest makes whole.
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <complex>
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "shardcall/kernels/builtin.h"
 #include "shardcall/partitioner/bindings/c/plugin.h"
 #include "tests/support/verify_text.h"
@@ -73,6 +75,40 @@ TEST(Manifest, RulesThatOverlapAreRefusedWithAFix) {
   EXPECT_THAT(status, Fails("E105", "m.json"));
   EXPECT_THAT(status, Fails("E105", "Fix: "));
   EXPECT_TRUE(targets.List().empty());
+}
+
+TEST(Manifest, AttributesFollowTheShardAndScratchResultsAreTheCheckersFact) {
+  TargetRegistry targets;
+  const absl::Status status = LoadManifest(R"json({"targets": [
+      {"name": "k", "rule": "m n -> m n, m n", "scratch": [1],
+       "attributes": {"grid_x": "cdiv(m, 16)", "more.n": "n", "grid_z": 1}},
+      {"name": "several", "rules": ["m n -> m n", {"rule": "m -> m", "attributes": {"n": "m"}}]}
+      ]})json",
+                                           "m.json", &targets);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(targets.Find("k", "")->alternatives[0].attributes,
+              testing::ElementsAre(testing::Pair("grid_x", "cdiv(m, 16)"),
+                                   testing::Pair("more.n", "n"), testing::Pair("grid_z", "1")));
+  EXPECT_THAT(targets.Facts("k")->limits->scratch, testing::ElementsAre(1));
+  EXPECT_EQ(targets.Find("several", "")->alternatives[1].attributes.size(), 1u);
+  for (const auto& [keys, code, part] :
+       std::vector<std::tuple<const char*, const char*, const char*>>{
+           {R"("attributes": {"n": "rows"})", "E124", "expected one of m, n, found rows"},
+           {R"("attributes": {"n": 1.5})", "E141", "targets[0].attributes.n: expected a formula"},
+           {R"("attributes": ["n"])", "E141", "an object with formulas"},
+           {R"("attributes": "{n = 1}")", "E141", "a \"kernel\" that takes them, or formulas"},
+           {R"("scratch": 1)", "E141", "targets[0].scratch: expected a list of results"},
+           {R"("scratch": [-1])", "E141", "numbers of results"}}) {
+    TargetRegistry none;
+    const std::string text =
+        absl::StrCat(R"({"targets": [{"name": "k", "rule": "m n -> m n", )", keys, "}]}");
+    EXPECT_THAT(LoadManifest(text, "m.json", &none), Fails(code, part));
+    EXPECT_TRUE(none.List().empty());
+  }
+  EXPECT_THAT(LoadManifest(R"({"targets": [{"name": "k", "batch_dims": 1,
+                                            "attributes": {"n": "m"}}]})",
+                           "m.json", &targets),
+              Fails("E141", "a \"rule\" whose factors it is of"));
 }
 
 TEST(Manifest, AnEmptyListIsFine) {

@@ -81,7 +81,18 @@ static int Register(const Shardcall_Registrar* registrar) {
   const char* const columns[] = {"c", 0};
   reverse.need_replication = columns;
   reverse.handler = ReverseRows;
-  return registrar->register_target(registrar, &reverse);
+  if (registrar->register_target(registrar, &reverse) != 0) return 13;
+  const Shardcall_Attribute attributes[] = {{"grid_x", "cdiv(m, 4)"}, {0, 0}};
+  const int32_t scratch[] = {1};
+  Shardcall_CallLimits limits = SHARDCALL_INIT(Shardcall_CallLimits);
+  limits.scratch = scratch;
+  limits.num_scratch = 1;
+  Shardcall_Target blocks = SHARDCALL_INIT(Shardcall_Target);
+  blocks.name = "blocks";
+  blocks.rule = "m n -> m n, m n";
+  blocks.attributes = attributes;
+  blocks.limits = &limits;
+  return registrar->register_target(registrar, &blocks);
 }
 
 const Shardcall_Plugin* shardcall_plugin(void) {

@@ -18,10 +18,12 @@ LIBRARY = kernels.library(FOLDER.name)
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
 import shardcall  # noqa: E402
 import shardcall.jax as sj  # noqa: E402
 
-for name in ('columns', 'increment', 'noted'):
+MESH = jax.make_mesh((4,), ('a',), axis_types=(AxisType.Auto,))
+for name in ('columns', 'increment', 'noted', 'blocks'):
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(LIBRARY, name)), platform='cpu')
 SEEDED = sj.target('seeded', LIBRARY.seeded, rule='m n -> m n')
 
@@ -97,6 +99,54 @@ class Calls(unittest.TestCase):
         function = call('noted', has_side_effect=True)
         found = sj.check(function, X, target='noted', rules={'noted': 'm n -> m n'})
         self.assertTrue(found, found.details)
+
+    def test_scratch_results_are_not_compared(self):
+        two = [jax.ShapeDtypeStruct((12, 8), np.float32)] * 2
+        rule = {'rule': 'm n -> m n, m n'}
+        function = call('noted', two)
+        found = sj.check(function, X, target='noted', rules={'noted': {**rule, 'scratch': [1]}})
+        self.assertTrue(found, found.details)
+        self.assertFalse(sj.check(function, X, target='noted', rules={'noted': rule}))
+
+
+class Attributes(unittest.TestCase):
+    RULE = {'blocks': {'rule': 'm n -> m n', 'attributes': {'grid': 'cdiv(m, 4)'}}}
+
+    def test_they_follow_the_shard(self):
+        function = call('blocks', jax.ShapeDtypeStruct((16, 8), np.float32))
+        x = whole(16, 8)
+
+        def step(x):
+            return function(x, grid=np.int32(4))
+
+        np.testing.assert_array_equal(jax.jit(step)(x), 2 * x)
+        sharded = sj.jit(step, rules=self.RULE, strict=True,
+                         in_shardings=NamedSharding(MESH, P('a')))
+        np.testing.assert_array_equal(sharded(x), 2 * x)
+        program = shardcall.partition(sharded.lower(x))
+        self.assertIn('grid = 1 : i32', program.text)
+        np.testing.assert_array_equal(program.run([x])[0], 2 * x)
+        found = sj.check(step, x, target='blocks', rules=self.RULE)
+        self.assertTrue(found, found.details)
+        self.assertEqual(found.untested, ())
+
+    def test_a_wrong_formula_is_found(self):
+        def step(x):
+            return call('blocks')(x, grid=np.int32(3))
+
+        wrong = {'blocks': {'rule': 'm n -> m n', 'attributes': {'grid': '(m + 12) / 8'}}}
+        found = sj.check(step, X, target='blocks', rules=wrong)
+        self.assertEqual(found.verdict, 'incorrect', found.details)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(step, X, target='blocks', rules={
+                'blocks': {'rule': 'm n -> m n', 'attributes': {'grid': 'k / 4'}}})
+        self.assertEqual(raised.exception.code, 'E124')
+
+    def test_targets_have_them(self):
+        blocks = sj.target('blocks', rule='m n -> m n', attributes={'grid': 'cdiv(m, 4)'})
+        x = jax.device_put(whole(16, 8), NamedSharding(MESH, P('a')))
+        y = sj.jit(lambda x: blocks(x, grid=np.int32(4)), strict=True)(x)
+        np.testing.assert_array_equal(y, 2 * whole(16, 8))
 
 
 class Gradients(unittest.TestCase):

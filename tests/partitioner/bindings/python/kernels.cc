@@ -110,6 +110,14 @@ ffi::Error Noted(ffi::RemainingArgs x, ffi::RemainingRets y) {
   return ffi::Error::Success();
 }
 
+// y = 2 x in `grid` blocks of 4 rows; an error for another grid than that of its rows.
+ffi::Error Blocks(F32 x, ffi::ResultBuffer<ffi::F32> y, int32_t grid) {
+  const Rows r = RowsOf(x);
+  if (grid != (r.rows + 3) / 4) return ffi::Error::InvalidArgument("another grid than its rows");
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) y->typed_data()[k] = 2 * x.typed_data()[k];
+  return ffi::Error::Success();
+}
+
 // y = x + seed
 ffi::Error Seeded(F32 x, ffi::ResultBuffer<ffi::F32> y, int32_t seed) {
   for (size_t k = 0; k < x.element_count(); ++k) {
@@ -132,6 +140,8 @@ ffi::Error LineSumsBwd(F32 dy, F32 x, ffi::ResultBuffer<ffi::F32> dx) {
 XLA_FFI_DEFINE_HANDLER_SYMBOL(columns, Columns, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(increment, Increment, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(noted, Noted, ffi::Ffi::Bind().RemainingArgs().RemainingRets());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(blocks, Blocks,
+                              ffi::Ffi::Bind().Arg<F32>().Ret<F32>().Attr<int32_t>("grid"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(seeded, Seeded,
                               ffi::Ffi::Bind().Arg<F32>().Ret<F32>().Attr<int32_t>("seed"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(line_sums, RowSum, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
