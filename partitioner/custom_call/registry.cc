@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/attribute_formulas.h"
+#include "shardcall/partitioner/custom_call/default_rules.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/rule_choice.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
@@ -230,6 +231,11 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
   auto key = std::make_pair(rule.target, rule.backend_config);
   auto [it, inserted] = rules_.try_emplace(std::move(key), rule);
   if (inserted || Equal(it->second, rule)) return absl::OkStatus();
+  if (rule.source == kDefaultSource) return absl::OkStatus();  // what is there is said by somebody
+  if (it->second.source == kDefaultSource) {
+    it->second = std::move(rule);
+    return absl::OkStatus();
+  }
   const bool callbacks =
       rule.level == RuleLevel::kCallbacks && it->second.level == RuleLevel::kCallbacks;
   return ToStatus(

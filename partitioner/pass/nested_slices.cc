@@ -90,6 +90,12 @@ absl::Span<const InstrId> HandedOn(const Module& m, const Instruction& i) {
                                                      : static_cast<size_t>(row->count));
 }
 
+// The operands that a slice cuts: not what an update writes, which stays as it is.
+absl::Span<const InstrId> Cut(const Module& m, const Instruction& slice) {
+  return slice.opcode == Opcode::kDynamicUpdateSlice ? m.operands(slice).first(1)
+                                                     : HandedOn(m, slice);
+}
+
 // Whether what its computations get and give is what a compiler may see in one piece with what is
 // around: not so for a loop that runs more than once.
 bool InOnePiece(const Module& m, InstrId id) {
@@ -120,15 +126,15 @@ class Walk {
     for (int k = 0; k < m_.num_instructions(); ++k) {
       const Instruction& i = m_.instr(InstrId(k));
       if (!slice_[k] || IsEmpty(i)) continue;
-      nested[k] = (ahead_[k] || AnyGiven(i)) && !StartsInRange(m_, i);
+      nested[k] = (ahead_[k] || AnyGiven(Cut(m_, i))) && !StartsInRange(m_, i);
     }
     return nested;
   }
 
  private:
   bool Given(InstrId id) const { return slice_[id.value] || behind_[id.value]; }
-  bool AnyGiven(const Instruction& i) const {
-    return absl::c_any_of(HandedOn(m_, i), [&](InstrId o) { return Given(o); });
+  bool AnyGiven(absl::Span<const InstrId> ids) const {
+    return absl::c_any_of(ids, [&](InstrId id) { return Given(id); });
   }
 
   // Marks what consists of elements that a slice gave. Whether that changed what callees get.
@@ -142,7 +148,7 @@ class Walk {
       const Instruction& i = m_.instr(id);
       const auto called = CalledComputations(m_, i);
       const bool piece = !called.empty() && InOnePiece(m_, id);
-      const bool given = AnyGiven(i);
+      const bool given = AnyGiven(HandedOn(m_, i));
       if (given && (called.empty() || piece)) mark(id);
       if (!piece) continue;
       for (CompId callee : called) {
@@ -165,12 +171,15 @@ class Walk {
     for (auto it = instructions.rbegin(); it != instructions.rend(); ++it) {
       const Instruction& i = m_.instr(*it);
       const auto called = CalledComputations(m_, i);
-      bool read = slice_[it->value] || (called.empty() && ahead_[it->value]);
+      bool read = called.empty() && ahead_[it->value];
       if (!called.empty() && InOnePiece(m_, *it)) {
         for (CompId callee : called) {
           if (ahead_[it->value]) mark(m_.comp(callee).root);
           for (InstrId p : m_.comp(callee).parameters) read |= ahead_[p.value];
         }
+      }
+      if (slice_[it->value]) {
+        for (InstrId o : Cut(m_, i)) mark(o);
       }
       if (!read) continue;
       for (InstrId o : HandedOn(m_, i)) mark(o);

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/custom_call/default_rules.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
@@ -92,14 +93,14 @@ absl::StatusOr<std::vector<InstrId>> MultiplyRows(LocalCall& call,
 }
 
 absl::Status Register(TargetRegistry& registry, const JaxlibTarget& row, std::string name) {
-  constexpr char kSource[] = "jaxlib";
+  const std::string source(kDefaultSource);
   switch (row.how) {
     case How::kOfCall: return absl::OkStatus();
-    case How::kReplicated: return registry.RegisterBatchPartitionable(name, 0, "", kSource);
+    case How::kReplicated: return registry.RegisterBatchPartitionable(name, 0, "", source);
     case How::kBatchOfCall:
-      return registry.RegisterBatchPartitionable(name, kBatchDimsOfCall, "", kSource);
+      return registry.RegisterBatchPartitionable(name, kBatchDimsOfCall, "", source);
     case How::kRule:
-      return registry.RegisterRule(name, {.rule = std::string(row.what)}, "", kSource);
+      return registry.RegisterRule(name, {.rule = std::string(row.what)}, "", source);
     case How::kBody:
       return RegisterRuleWithBody(
           registry, name,
@@ -107,7 +108,7 @@ absl::Status Register(TargetRegistry& registry, const JaxlibTarget& row, std::st
             .types = "T, I, I, T -> T"},
            {.text = {.rule = "z, r, z, k -> m", .need_replication = {"z", "r", "k"}},
             .types = "T, I, I, T -> T"}},
-          MultiplyRows, kSource);
+          MultiplyRows, source);
   }
   return absl::OkStatus();
 }

@@ -47,5 +47,19 @@ TEST(ShippedTargets, ThoseOfJaxlibAreRegisteredAsTheirTableSays) {
   EXPECT_EQ(names.count("hipsolver_getrf_ffi"), 1u);
 }
 
+TEST(ShippedTargets, ThoseOfJaxlibGiveWayToARegistrationBeforeOrAfter) {
+  const RuleText text = {.rule = "... m n -> ... m n, ...", .need_replication = {"m", "n"}};
+  for (bool before : {false, true}) {
+    TargetRegistry targets;
+    if (before) ASSERT_TRUE(targets.RegisterRule("cusolver_potrf_ffi", text, "", "mine").ok());
+    ASSERT_TRUE(RegisterBuiltinTargets(targets).ok());
+    if (!before) ASSERT_TRUE(targets.RegisterRule("cusolver_potrf_ffi", text, "", "mine").ok());
+    EXPECT_EQ(targets.Find("cusolver_potrf_ffi", "")->source, "mine");
+    EXPECT_EQ(targets.RegisterBatchPartitionable("cusolver_potrf_ffi", 1, "", "other").code(),
+              absl::StatusCode::kAlreadyExists)
+        << "of two that somebody says, one has to go";
+  }
+}
+
 }  // namespace
 }  // namespace shardcall

@@ -82,6 +82,18 @@ TEST(ExplicitStarts, SlicesThatNothingNestsStay) {
             "");
 }
 
+TEST(ExplicitStarts, ASliceThatIsWrittenByAnUpdateIsNotCutByIt) {
+  EXPECT_EQ(Explicit(R"(
+  x = f32[8] parameter(0)
+  all = f32[8] parameter(1)
+  i = s32[] parameter(2)
+  row = f32[1] dynamic-slice(x, i), dynamic_slice_sizes={1}
+  n = f32[1] negate(row)
+  ROOT y = f32[8] dynamic-update-slice(all, n, i)
+)"),
+            "");
+}
+
 TEST(ExplicitStarts, ABarrierKeepsSlicesApart) {
   EXPECT_EQ(Explicit(R"(
   x = f32[8] parameter(0)

@@ -118,7 +118,7 @@ TEST(SelfRegistration, AManifestMayNameATargetWithoutARule) {
   ASSERT_TRUE(r.Manifest(R"({"name": "self_twice"})").ok());
   EXPECT_EQ(r.targets.Find("self_twice", ""), nullptr);
   EXPECT_THAT(r.Manifest(R"({"name": "self_thrice"})"),
-              Fails("E141", "either \"rule\" or \"batch_dims\", found neither"));
+              Fails("E141", "one of \"rule\", \"rules\" and \"batch_dims\", found neither"));
 }
 
 TEST(SelfRegistration, AManifestWithARuleAloneForATargetOfNobodyIsE140AtTheRun) {
