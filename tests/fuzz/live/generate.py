@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 NAMES = {'jax': jax, 'jnp': jnp, 'lax': lax, 'np': np}
 SIZES = [1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 8, 9, 12, 16, 16, 17, 24]
@@ -214,7 +215,8 @@ class Generator:
         known = [v for v in self.values if re.search(rf'\b{v.name}\b', text)]
         fields = {v.name: jax.ShapeDtypeStruct(v.shape, jnp.dtype(v.dtype)) for v in known}
         try:
-            f = eval(f'lambda {", ".join(fields)}: {text}', {**NAMES, 'constrain': lambda x, s: x})
+            f = eval(f'lambda {", ".join(fields)}: {text}',
+                     {**NAMES, 'P': P, 'constrain': lambda x, s: x})
             made = jax.eval_shape(f, *fields.values())
         except Exception:  # whatever JAX says of an op that cannot be
             return None
