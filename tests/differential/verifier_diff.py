@@ -7,9 +7,9 @@ in many ways. Both verifiers judge every text; --table prints the counts by op:
 
   both accept | both refuse | we alone refuse | XLA alone refuses
 
-What XLA refuses we refuse. Where XLA takes what we refuse, EXPLAINED says why; a
-disagreement that it does not cover fails the test, and so does a reason that no
-case needs.
+Where XLA takes what we refuse, EXPLAINED says why, and TAKEN where we take what XLA
+refuses. A disagreement that neither covers fails the test, and so does a reason that
+no case needs.
 
   verifier_diff.py --tool=build/bin/verify_batch [--table] [--show]
 
@@ -82,6 +82,15 @@ EXPLAINED = [
     (r'E026 input_output_alias joins output',
      'a buffer cannot hold two values of different sizes; XLA sees this once layouts are assigned'),
 ]
+# (XLA's, why): XLA's message, and why we take what it is about.
+TAKEN = [
+    (r'verifier: RET_CHECK.*Inconsistent while sharding',
+     'what a body ends with is resharded to what the loop carries'),
+    (r'verifier: RET_CHECK.*Inconsistent conditional sharding',
+     'what a branch ends with is resharded to what the conditional gives'),
+]
+
+
 def ours(tool, cases):
     text = ''.join(text + '\n//==\n' for _, _, text in cases)
     out = subprocess.run([tool], input=text, capture_output=True, text=True, check=True).stdout
@@ -110,7 +119,7 @@ def main():
           f'{time.time() - middle:.1f} s in XLA')
 
     table = collections.defaultdict(lambda: [0, 0, 0, 0])
-    needed = [0] * len(EXPLAINED)
+    needed = {'we alone': [0] * len(EXPLAINED), 'XLA alone': [0] * len(TAKEN)}
     faults = []
     for (opcode, what, text), a, b in zip(cases, we, they):
         accepted, xla_accepts = a == 'ok', b == 'ok'
@@ -119,25 +128,27 @@ def main():
         table[opcode][(0 if xla_accepts else 3) if accepted else (2 if xla_accepts else 1)] += 1
         if accepted == xla_accepts:
             continue
-        reason = None if accepted else next(
-            (k for k, (pattern, _) in enumerate(EXPLAINED) if re.match(pattern, a)), None)
+        alone, reasons, says = ('XLA alone', TAKEN, b) if accepted else ('we alone', EXPLAINED, a)
+        reason = next((k for k, (pattern, _) in enumerate(reasons) if re.match(pattern, says)), None)
         if reason is None:
             faults.append((what, text, a, b))
         else:
-            needed[reason] += 1
+            needed[alone][reason] += 1
     total = [sum(row[k] for row in table.values()) for k in range(4)]
     if options.table:
         print(f'{"":28} accept  refuse  we alone  XLA alone')
         for opcode, row in sorted(table.items()):
             print(f'{opcode:28} {row[0]:6} {row[1]:7} {row[2]:9} {row[3]:10}')
-        for count, (_, why) in zip(needed, EXPLAINED):
-            print(f'{count:5} we alone: {why}')
+        for alone, reasons in (('we alone', EXPLAINED), ('XLA alone', TAKEN)):
+            for count, (_, why) in zip(needed[alone], reasons):
+                print(f'{count:5} {alone}: {why}')
     print('both accept %d, both refuse %d, we alone refuse %d, XLA alone refuses %d' % tuple(total))
     for what, text, a, b in faults[:None if options.show else 20]:
         print(f'\n{what}\n  we:  {a}\n  XLA: {b}')
         if options.show:
             print(text)
-    unused = [why for count, (_, why) in zip(needed, EXPLAINED) if count == 0]
+    unused = [why for alone, reasons in (('we alone', EXPLAINED), ('XLA alone', TAKEN))
+              for count, (_, why) in zip(needed[alone], reasons) if count == 0]
     for why in unused:
         print(f'no case needs the reason: {why}')
     return 1 if faults or unused else 0
