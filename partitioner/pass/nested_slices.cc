@@ -112,7 +112,12 @@ class Walk {
         slice_(m.num_instructions()),
         behind_(m.num_instructions()),
         ahead_(m.num_instructions()) {
-    for (int k = 0; k < m.num_instructions(); ++k) slice_[k] = IsSlice(m, m.instr(InstrId(k)));
+    int slices = 0;
+    for (int k = 0; k < m.num_instructions(); ++k) {
+      slice_[k] = IsSlice(m, m.instr(InstrId(k)));
+      slices += slice_[k];
+    }
+    if (slices < 2) return;  // one alone is not nested
     const std::vector<CompId> callees_first = ComputationPostOrder(m);
     for (bool more = true; more;) {
       more = false;
@@ -193,15 +198,7 @@ class Walk {
 
 }  // namespace
 
-std::vector<bool> NestedSlices(const Module& module) {
-  int unknown = 0;
-  for (int k = 0; k < module.num_instructions(); ++k) {
-    unknown += IsSlice(module, module.instr(InstrId(k)));
-  }
-  // One slice alone is not nested.
-  if (unknown < 2) return std::vector<bool>(module.num_instructions());
-  return Walk(module).Nested();
-}
+std::vector<bool> NestedSlices(const Module& module) { return Walk(module).Nested(); }
 
 StartLimits LimitsOfStarts(const Module& m, const Instruction& i) {
   StartLimits out;

@@ -60,7 +60,6 @@ class Worker:
             [sys.executable, os.path.abspath(__file__), '--worker', f'--seed={self.next}',
              f'--count={self.left}', f'--step={self.step}'], stdout=subprocess.PIPE, text=True,
             stderr=subprocess.DEVNULL)
-        os.set_blocking(self.process.stdout.fileno(), True)
 
     def answers(self):
         """Every answer; a process that ends, or that says nothing for long, is one."""

@@ -6,15 +6,21 @@ def of_rank(g, least=1):
     return g.value(lambda v: v.rank >= least)
 
 
-def dynamic_slice(g):
-    v = of_rank(g)
-    if v is None:
-        return None
+def window(g, v):
+    """(the starts' texts, the sizes) of a part of `v`."""
     starts, sizes = [], []
     for s in v.shape:
         whole = g.chance(0.4)
         sizes.append(s if whole else g.number(1, s))
         starts.append('0' if whole else g.index(s))
+    return starts, sizes
+
+
+def dynamic_slice(g):
+    v = of_rank(g)
+    if v is None:
+        return None
+    starts, sizes = window(g, v)
     return g.add(f'lax.dynamic_slice({v.name}, ({", ".join(starts)},), {tuple(sizes)})',
                  operands=[v])
 
@@ -23,11 +29,7 @@ def dynamic_update(g):
     v = of_rank(g)
     if v is None:
         return None
-    starts, sizes = [], []
-    for s in v.shape:
-        whole = g.chance(0.4)
-        sizes.append(s if whole else g.number(1, s))
-        starts.append('0' if whole else g.index(s))
+    starts, sizes = window(g, v)
     u = g.like(v, shape=tuple(sizes))
     return g.add(f'lax.dynamic_update_slice({v.name}, {u.name}, ({", ".join(starts)},))',
                  max(v.bound, u.bound), operands=[v, u])
