@@ -146,7 +146,8 @@ class Writer {
   }
 
   absl::StatusOr<InstrId> Result(InstrId call, GraphBuilder* b) {
-    const Shape* shape = to_.instr(call).shape;
+    // The edge may give the results of the call other shapes.
+    const Shape* shape = from_.instr(from_.comp(from_.entry()).root).shape;
     const Shape*& layout = to_.header.entry_result_layout;
     const bool tuple = shape->IsTuple();
     std::vector<InstrId> shards;

@@ -3,7 +3,6 @@
 // outside of them. Over the mesh data=4, model=2, an array [16,8] that enters with dimension 1 over
 // "model" becomes this device's [16,4]; one that leaves is all-gathered from the devices that
 // differ in "model". Axes that are not manual do not shard anything: their dimensions stay whole.
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,8 +12,10 @@
 #include "shardcall/partitioner/ir/analysis/manual_boundary.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/known_targets.h"
+#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
+#include "shardcall/partitioner/runtime/reduce_kind.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
@@ -27,7 +28,9 @@ struct ManualLeaf {
   Dims shards;                           // per dimension
   std::vector<Dims> coordinates;         // per device: its shard in each dimension
   std::vector<std::vector<int>> groups;  // per device: the devices that hold all shards, row-major
-  std::vector<std::vector<int>> sums;    // per device: over unreduced axes; may be empty
+  std::vector<std::vector<int>> parts;   // per device: over unreduced axes; may be empty
+  PartialOp op = PartialOp::kSum;        // what combines the parts
+  std::string identity;                  // one element
 };
 
 struct ManualData : OpData {
@@ -38,10 +41,10 @@ struct ManualData : OpData {
 absl::Status Enter(StepRun& run, const ManualLeaf& leaf, int k) {
   const Tensor& in = run.in(k);
   Tensor out = run.NewResult(k);
-  // Over unreduced axes the first device gets the whole value, and the others zero.
-  const std::vector<int>& sum = leaf.sums[run.device().device];
-  if (sum.size() > 1 && sum[0] != run.device().device) {
-    std::memset(out.MutableData(), 0, out.byte_size());
+  // Over unreduced axes the first device gets the whole value, and the others the identity.
+  const std::vector<int>& parts = leaf.parts[run.device().device];
+  if (parts.size() > 1 && parts[0] != run.device().device) {
+    FillElements(out.element_bytes(), leaf.identity.data(), out.MutableData(), out.num_elements());
     run.Set(k, std::move(out));
     return absl::OkStatus();
   }
@@ -59,15 +62,15 @@ absl::Status Enter(StepRun& run, const ManualLeaf& leaf, int k) {
 absl::Status Leave(StepRun& run, const ManualLeaf& leaf, int k) {
   Tensor t = run.Take(k);
   Communicator* comm = run.device().comm;
-  const std::vector<int>& sum = leaf.sums[run.device().device];
+  const std::vector<int>& parts = leaf.parts[run.device().device];
   const std::vector<int>& group = leaf.groups[run.device().device];
-  if ((sum.size() > 1 || group.size() > 1) && comm == nullptr) {
+  if ((parts.size() > 1 || group.size() > 1) && comm == nullptr) {
     return run.Error("E312", "a manual region over several devices, but the run has one");
   }
-  if (sum.size() > 1) {
+  if (parts.size() > 1) {
     Tensor total(t.type(), t.dims());
-    SHARDCALL_RETURN_IF_ERROR(comm->AllReduce(sum, ReduceKind::kSum, t.type(), t.data(),
-                                              total.MutableData(), t.num_elements(),
+    SHARDCALL_RETURN_IF_ERROR(comm->AllReduce(parts, ReduceKindOf(leaf.op, t.type()), t.type(),
+                                              t.data(), total.MutableData(), t.num_elements(),
                                               {run.step().name}));
     t = std::move(total);
   }
@@ -134,8 +137,16 @@ absl::StatusOr<ManualLeaf> MakeLeaf(const LowerContext& context,
   for (AxisRef a : constraint.unreduced) {
     if (manual == nullptr || Contains(*manual, a)) unreduced.push_back(a);
   }
-  if (!unreduced.empty() && constraint.unreduced_op != PartialOp::kSum) {
-    return context.Unimplemented("an unreduced result that is no sum");
+  if (!unreduced.empty()) {
+    leaf.op = constraint.unreduced_op;
+    Context scratch;
+    const Literal* identity =
+        IdentityLiteral(scratch, MonoidOf(leaf.op), global.element_type(), ZeroSign::kExact);
+    if (identity == nullptr) {
+      return context.Error("E311", absl::StrCat(ElementTypeName(global.element_type()),
+                                                " has no reduction by ", PartialOpName(leaf.op)));
+    }
+    leaf.identity.assign(identity->data.begin(), identity->data.end());
   }
   bool fits =
       global.rank() == local.rank() && global.rank() == static_cast<int>(constraint.dims.size());
@@ -152,8 +163,8 @@ absl::StatusOr<ManualLeaf> MakeLeaf(const LowerContext& context,
     for (const AxisList& a : axes) leaf.coordinates[d].push_back(mesh.Coordinate(a, position));
   }
   leaf.groups = GroupsByDevice(mesh, all);
-  leaf.sums.resize(mesh.num_devices());
-  if (!unreduced.empty()) leaf.sums = GroupsByDevice(mesh, unreduced);
+  leaf.parts.resize(mesh.num_devices());
+  if (!unreduced.empty()) leaf.parts = GroupsByDevice(mesh, unreduced);
   return leaf;
 }
 

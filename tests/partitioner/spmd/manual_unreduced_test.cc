@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that enter and leave manual regions unreduced: outside they are the sum of what the
-// devices have inside. Against the evaluation in which the region runs once per device.
+// Values that enter and leave manual regions unreduced: outside they are the sum, or the maximum or
+// minimum, of what the devices have inside. Against the evaluation in which the region runs once
+// per device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,6 +99,43 @@ ENTRY main {
   y = f32[2,12] add(x, m)
   o = f32[2,12] copy(y), sharding={manual}
   f = f32[8,12] custom-call(o), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,1,2]<=[8] last_tile_dims={unreduced}}
+  ROOT r = f32[8,12] subtract(f, p)
+}
+)";
+  EXPECT_EQ(WhyNotEqual(text, {}), "");
+  EXPECT_EQ(Reductions(text), 1);
+}
+
+// The text with the reduction `op` in the place of sums.
+std::string By(const std::string& op, std::string text) {
+  return absl::StrReplaceAll(text,
+                             {{"unreduced={", absl::StrCat("unreduced=", op.substr(0, 3), "{")},
+                              {"f32[] add(a, b)", absl::StrCat("f32[] ", op, "(a, b)")}});
+}
+
+TEST(ManualUnreduced, MaximaAndMinimaAreAsSums) {
+  for (const std::string op : {"maximum", "minimum"}) {
+    const std::string leaves = By(op, Text(kRows, kDiffers, kSummed));
+    EXPECT_EQ(WhyNotEqual(leaves, {}), "");
+    EXPECT_EQ(Reductions(leaves), 1);
+    EXPECT_EQ(WhyNotEqual(By(op, Text(kSummed, kOwnSum, kRows)), {}), "");
+    EXPECT_EQ(WhyNotEqual(By(op, Text(kSummed, "  y = f32[2,12] add(x, x)", kSummed)), {}), "");
+  }
+}
+
+TEST(ManualUnreduced, GspmdSaysMaximaInMetadata) {
+  const std::string text = R"(HloModule test, num_partitions=8
+
+ENTRY main {
+  p = f32[8,12] parameter(0), sharding={devices=[4,2]<=[8]}
+  c = f32[8,12] custom-call(p), custom_call_target="Sharding", sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  x = f32[2,12] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  i = u32[] partition-id()
+  n = f32[] convert(i)
+  m = f32[2,12] broadcast(n), dimensions={}
+  y = f32[2,12] multiply(x, m)
+  o = f32[2,12] copy(y), sharding={manual}
+  f = f32[8,12] custom-call(o), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,1,2]<=[8] last_tile_dims={unreduced} metadata={op_type="sdy::reduction_op" op_name="MAX"}}
   ROOT r = f32[8,12] subtract(f, p)
 }
 )";

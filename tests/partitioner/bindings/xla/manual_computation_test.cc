@@ -119,6 +119,40 @@ ENTRY main {
   EXPECT_EQ(Sent(*Made(text)), "");
 }
 
+// XLA takes what leaves a manual computation for a sum.
+TEST(ManualComputationTest, AMaximumLeavesOverItsAxesAndIsReducedOutsideByEachDeviceAlone) {
+  const auto first = Made(R"(HloModule maxima, num_partitions=8,
+  allow_spmd_sharding_propagation_to_output={true}
+
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+ENTRY main {
+  x = f32[4,8,6] parameter(0), sharding={devices=[2,4,1]<=[8]}
+  least = f32[] constant(-inf)
+  maxima = f32[4,6] reduce(x, least), dimensions={1}, to_apply=max
+  r = f32[4,6] custom-call(maxima), custom_call_target="Sharding", sharding={mesh['a'=2,'b'=4], [{'a'}, {}], unreduced=max{'b'}}
+  ROOT t = (f32[4,8,6], f32[4,6]) tuple(x, r)
+}
+)");
+  const ManualComputation whole = Wrapped(*first);
+  EXPECT_TRUE(whole.shardy);
+  const std::string text = PrintModule(whole.module);
+  EXPECT_THAT(text, HasSubstr("f32[4,4,6]"));  // over b, and a
+  EXPECT_THAT(text, HasSubstr("unreduced=max{"));
+  EXPECT_EQ(whole.module.header.entry_result_layout->ToString(false), "(f32[4,8,6], f32[4,6])");
+  const auto again = Made(text);
+  EXPECT_EQ(Sent(*first), "");
+  EXPECT_EQ(Sent(*again), "");
+  for (size_t k = 0; k < first->local.outputs.size(); ++k) {
+    EXPECT_EQ(again->local.outputs[k]->sharding->ToString(),
+              first->local.outputs[k]->sharding->ToString());
+  }
+  EXPECT_EQ(WhyNotEqual(text, {}), "");
+}
+
 // The result lies on the devices in an order that no axes of the parameter's mesh have.
 constexpr char kTwoOrders[] = R"(HloModule orders, num_partitions=4
 
