@@ -38,6 +38,7 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeExplicitStarts());
+  passes.push_back(MakeRowMajorResults());
   PipelineOptions pipeline;
   if (options.dump) {
     pipeline.dump = [&](absl::string_view name, const Module& m) {

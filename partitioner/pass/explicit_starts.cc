@@ -21,6 +21,7 @@
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 #include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/pass/nested_slices.h"
 #include "shardcall/partitioner/pass/one_scatter.h"

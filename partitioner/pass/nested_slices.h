@@ -33,12 +33,6 @@ absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& module, const Instru
 // Whether all elements of `start` are known to be between 0 and `most`.
 bool StartInRange(const Module& module, InstrId start, int64_t most);
 
-// clamp(0, start, most) in the type of `start`, which may hold fewer numbers.
-InstrId ClampStart(GraphBuilder& b, InstrId start, int64_t most);
-// The same for the index vectors of a gather or scatter of one window, by component.
-InstrId ClampIndices(GraphBuilder& b, InstrId indices, int64_t index_vector_dim,
-                     absl::Span<const int64_t> most);
-
 }  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_PASS_NESTED_SLICES_H_

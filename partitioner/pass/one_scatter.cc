@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/nested_slices.h"
 

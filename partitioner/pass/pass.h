@@ -51,6 +51,10 @@ std::unique_ptr<Pass> MakeDeadCodeElimination();
 // simplifier may merge them.
 std::unique_ptr<Pass> MakeExplicitStarts();
 
+// Constrains the results of ops that XLA:CPU runs on row-major arrays only to that layout
+// (row_major_results.cc).
+std::unique_ptr<Pass> MakeRowMajorResults();
+
 // Names every instruction and computation, uniquely in the module: given names
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);

@@ -18,6 +18,7 @@ namespace {
 enum class Needs {
   kOperand,  // the operand whole along the index
   kRows,     // the rows that are not its own
+  kUpdate,   // the update whole along the index; each device changes its own rows
   kNothing,  // each device changes its own rows
 };
 struct IndexingRow {
@@ -36,7 +37,7 @@ constexpr IndexingRow kIndexing[] = {
      [](const Module& m, const Instruction& i, int dim) {
        return i.shape->dim(dim) < OperandDim(m, i, 0, dim);
      }},
-    {Opcode::kDynamicUpdateSlice, Needs::kOperand, true,
+    {Opcode::kDynamicUpdateSlice, Needs::kUpdate, true,
      [](const Module& m, const Instruction& i, int dim) {
        return OperandDim(m, i, 1, dim) < OperandDim(m, i, 0, dim);
      }},
@@ -197,8 +198,9 @@ bool IndexedCarries::Follow(const Use& use, Web* web, double* seconds) {
   }
   const IndexingRow* row = Indexes(module_, use.by, web->dim);
   if (row == nullptr) return false;
-  if (row->needs == Needs::kOperand) *seconds = SliceSeconds(use, web->dim, row->updates);
+  if (row->needs == Needs::kOperand) *seconds = SliceSeconds(use, web->dim);
   if (row->needs == Needs::kRows) *seconds = RowsSeconds(use, web->dim);
+  if (row->needs == Needs::kUpdate) *seconds = UpdateSeconds(use);
   return !row->updates || Join(result, web);
 }
 
@@ -232,9 +234,8 @@ const Sharding* IndexedCarries::Whole(LeafId leaf, int dim) const {
   return b.Intern(program_.module.context());
 }
 
-// Slices and updates are made of an array that is whole along the dimension, or sharded along
-// another one; an updated array is wanted as it was.
-double IndexedCarries::SliceSeconds(const Use& use, int dim, bool updates) const {
+// Slices are made of an array that is whole along the dimension, or sharded along another one.
+double IndexedCarries::SliceSeconds(const Use& use, int dim) const {
   const LeafId result = program_.leaves.canonical(use.by);
   const Sharding& s = *known_.sharding[use.leaf.value];
   const Shape* shape = program_.LeafShape(use.leaf);
@@ -246,8 +247,7 @@ double IndexedCarries::SliceSeconds(const Use& use, int dim, bool updates) const
     moved.dims[dim].clear();
     if (shape->dim(d) % AxesSize(moved.dims[d]) != 0) continue;
     const Sharding* there = moved.Intern(program_.module.context());
-    const double back =
-        Seconds(program_.LeafShape(result), there, updates ? &s : known_.sharding[result.value]);
+    const double back = Seconds(program_.LeafShape(result), there, known_.sharding[result.value]);
     least = std::min(least, Seconds(shape, &s, there) + back);
   }
   return least;
@@ -261,6 +261,18 @@ double IndexedCarries::RowsSeconds(const Use& use, int dim) const {
   ShardingBuilder parts(s);
   parts.partial = Minus(*s.mesh(), known_.sharding[use.leaf.value]->dim(dim), s.used());
   return Seconds(program_.LeafShape(result), parts.Intern(program_.module.context()), &s);
+}
+
+// The update is wanted as the array is sharded, but whole along each index.
+double IndexedCarries::UpdateSeconds(const Use& use) const {
+  const LeafId update = program_.leaves.canonical(module_.operand(use.by, 1));
+  const Sharding& s = *known_.sharding[update.value];
+  if (s.is_maximal()) return 0;
+  ShardingBuilder wanted(*known_.sharding[use.leaf.value]);
+  for (int d = 0; d < s.rank(); ++d) {
+    if (Indexes(module_, use.by, d) != nullptr) wanted.dims[d].clear();
+  }
+  return Seconds(program_.LeafShape(update), &s, wanted.Intern(program_.module.context()));
 }
 
 }  // namespace shardcall::inline internal

@@ -72,8 +72,9 @@ class IndexedCarries {
   // What values that come into the web cost if they must be whole.
   void CountEntries(Web* web) const;
   // What it costs that `use` indexes the leaf while the dimension is sharded.
-  double SliceSeconds(const Use& use, int dim, bool updates) const;
+  double SliceSeconds(const Use& use, int dim) const;
   double RowsSeconds(const Use& use, int dim) const;
+  double UpdateSeconds(const Use& use) const;
   double Seconds(const Shape* shape, const Sharding* from, const Sharding* to) const;
   const Sharding* Whole(LeafId leaf, int dim) const;
 

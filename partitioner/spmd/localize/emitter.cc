@@ -176,7 +176,8 @@ ReplicaGroups Emitter::MakeGroups(absl::Span<const AxisRef> axes) {
 // Reduces the parts of all devices over the new dimension `dim` that holds them.
 InstrId Emitter::ReduceParts(InstrId parts, int dim, PartialOp op) {
   const Opcode monoid = MonoidOf(op);
-  return b_.Reduce(parts, b_.Identity(monoid, b_.type(parts)), {dim}, monoid);
+  const InstrId identity = b_.Identity(monoid, b_.type(parts), ZeroSign::kExact);
+  return b_.Reduce(parts, identity, {dim}, monoid);
 }
 
 InstrId Emitter::AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op) {

@@ -3,6 +3,7 @@
 // elsewhere, so the result is partial.
 #include <vector>
 
+#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
@@ -46,7 +47,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   if (indexed) attrs.indices_are_sorted = false;
   LocalIds out = l.Clone(op, {op.operands[0], indices}, InternAttributes(l.context(), attrs));
   if (!indexed) return out;
-  // Zero where another device has the row. Batch dims of the result are all that are not offset
+  // Zero where another device has the row: -0, to which each row, also one of -0, is added
+  // unchanged. Batch dims of the result are all that are not offset
   // dims, in order.
   const Shape* result = b.shape(out[0]);
   std::vector<int64_t> batch;
@@ -56,7 +58,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     if (!offset) batch.push_back(d);
   }
   const InstrId mask = b.Broadcast(valid, result->dims(), batch);
-  out[0] = b.Select(mask, out[0], b.BroadcastScalar(b.Zero(result->element_type()), result));
+  const InstrId none = b.Identity(Opcode::kAdd, result->element_type(), ZeroSign::kExact);
+  out[0] = b.Select(mask, out[0], b.BroadcastScalar(none, result));
   return out;
 }
 

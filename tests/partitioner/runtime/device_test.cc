@@ -335,6 +335,16 @@ TEST(CustomCalls, AnnotationsPassTheirOperandOn) {
       ElementsAre(3, 4));
 }
 
+// What says where an array lies, or in which layout, is no kernel.
+TEST(CustomCalls, MemoryAndLayoutHintsPassTheirOperandOn) {
+  EXPECT_THAT(Eval("p = s32[2] parameter(0)\n"
+                   "a = s32[2] custom-call(p), custom_call_target=\"MoveToHost\"\n"
+                   "b = s32[2] custom-call(a), custom_call_target=\"MoveToDevice\"\n"
+                   "ROOT r = s32[2] custom-call(b), custom_call_target=\"LayoutConstraint\"",
+                   {S32({2}, {3, 4})}),
+              ElementsAre(3, 4));
+}
+
 TEST(Execute, ArgumentsMustFitTheParameters) {
   const char* kText = "p = s32[2] parameter(0)\nROOT r = s32[2] negate(p)";
   EXPECT_EQ(DiagnosticCode(RunText(kText, {}).status()), "E313");

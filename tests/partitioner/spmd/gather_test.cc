@@ -60,6 +60,23 @@ TEST(Gather, NarrowIndexTypesDoNotWrapInTheShift) {
   }
 }
 
+// A row comes from one device, and its sum with the others' zeros keeps the sign of its own.
+TEST(Gather, RowsOfMinusZeroKeepTheirSign) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  ids = s32[@C,1] parameter(1)<1:2>
+  zero = f32[] constant(0)
+  zeros = f32[@A,@B] broadcast(zero), dimensions={}
+  table = f32[@A,@B] multiply(x, zeros)
+  rows = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
+  one = f32[] constant(1)
+  ones = f32[@C,@B] broadcast(one), dimensions={}
+  ROOT r = f32[@C,@B] divide(ones, rows)
+)",
+                .sizes = kSizes,
+                .max_cases = 200});
+}
+
 TEST(Gather, TwoIndexedDimensions) {
   VerifyFamily({.text = R"(
   table = f32[@A,@B] parameter(0)<0:2>

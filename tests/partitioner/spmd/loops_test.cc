@@ -81,7 +81,7 @@ TEST(Loops, ResultsThatBeginWithAnArray) {
   VerifyFamily({.text = Map("3", "parameter(1)<1:2>"), .sizes = kSizes, .max_cases = 200});
 }
 
-TEST(Loops, GatherOnceWhatTheyReadAndCutWhatTheyStack) {
+TEST(Loops, GatherOnceWhatTheyRead) {
   const auto p = Partitioned(Map("1024", kZeros), {{'A', 1024}, {'B', 24}}, {kRows, kRows});
   const Sent sent = BytesSent(*p);
   EXPECT_EQ(sent.in_loops, 0) << LocalText(*p);
@@ -111,6 +111,26 @@ TEST(Loops, OfUnknownLengthAreWeighedByTheCostModelsTripCount) {
   TextOptions once;
   once.spmd.cost.trip_count = 1;
   EXPECT_GT(BytesSent(*Partitioned(text, sizes, {kRows, kRows}, once)).in_loops, 0);
+}
+
+// A device sets the rows of its own shard: what is stacked is nowhere whole.
+TEST(Loops, StackIntoShards) {
+  const auto p = Partitioned(Map("1024", kZeros), {{'A', 1024}, {'B', 24}}, {"", kRows});
+  EXPECT_TRUE(p->local.collectives.empty()) << LocalText(*p);
+  const Module& m = p->local.module;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const Instruction& i = m.instr(InstrId(k));
+    if (i.opcode == Opcode::kDynamicUpdateSlice) EXPECT_EQ(i.shape->dim(0), 1024 / 8);
+  }
+}
+
+// Rows that the devices have parts of are stacked as they are, and moved once.
+TEST(Loops, StackWholeWhatWouldBeGatheredRowByRow) {
+  constexpr char kColumns[] = ", sharding={devices=[1,8]<=[8]}";
+  const auto p = Partitioned(Map("1024", kZeros), {{'A', 1024}, {'B', 24}}, {kColumns, kRows});
+  const Sent sent = BytesSent(*p);
+  EXPECT_EQ(sent.in_loops, 0) << LocalText(*p);
+  EXPECT_EQ(sent.around, 4 * 1024 * 24 / 8 / 8 * 7);  // one all-to-all
 }
 
 // What the program says of the carried array, in the loop, is not changed.
@@ -223,7 +243,7 @@ TEST(Loops, InLoopsGatherBeforeTheOuterOne) {
   const auto p = Partitioned(kNested, {{'A', 64}, {'B', 16}}, {kRows, kRows, kRows});
   const Sent sent = BytesSent(*p);
   EXPECT_EQ(sent.in_loops, 0) << LocalText(*p);
-  EXPECT_EQ(sent.around, 4 * (64 * 16 + 64) / 8 * 7);
+  EXPECT_EQ(sent.around, 4 * 64 * 16 / 8 * 7);  // of xs; each device sets rows of its own in ys
 }
 
 }  // namespace

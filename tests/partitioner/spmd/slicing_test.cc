@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, pad, concatenate, reverse, dynamic-slice and dynamic-update-slice on
-// sharded dimensions.
+// Slice, pad, concatenate, reverse and dynamic-slice on sharded dimensions.
 #include <gtest/gtest.h>
 
 #include "tests/support/program_family.h"
@@ -128,30 +127,6 @@ TEST(DynamicSlice, InTwoDimensions) {
   i = s32[] parameter(1)
   j = s32[] parameter(2)
   ROOT r = s32[3,2] dynamic-slice(x, i, j), dynamic_slice_sizes={3,2}<1:2>
-)",
-                .sizes = kSizes,
-                .max_cases = 300});
-}
-
-TEST(DynamicUpdateSlice, UpdatesThatAreSmallerThanAShardAndLarger) {
-  VerifyFamily({.text = R"(
-  x = f32[@A,@B] parameter(0)<0:2>
-  u = f32[3,@B] parameter(1)<1:2>
-  i = s32[] parameter(2)
-  zero = s32[] constant(0)
-  ROOT r = f32[@A,@B] dynamic-update-slice(x, u, i, zero)<2:2>
-)",
-                .sizes = kSizes,
-                .max_cases = 500});
-}
-
-TEST(DynamicUpdateSlice, InTwoDimensions) {
-  VerifyFamily({.text = R"(
-  x = f32[@A,@B] parameter(0)<0:2>
-  u = f32[2,2] parameter(1)<1:2>
-  i = s32[] parameter(2)
-  j = s32[] parameter(3)
-  ROOT r = f32[@A,@B] dynamic-update-slice(x, u, i, j)<2:2>
 )",
                 .sizes = kSizes,
                 .max_cases = 300});

@@ -134,5 +134,26 @@ class Slices(unittest.TestCase):
             reference, [table], self.indices)
 
 
+class Transforms(unittest.TestCase):
+    """XLA:CPU refuses FFTs whose layout it chose after that of collectives around them."""
+
+    def test_transforms_between_collectives(self):
+        split = sharding(P(None, ('a', 'b')))
+        x = np.arange(17 * 8, dtype=np.float32).reshape(17, 8)
+        for transform, inverse in ((jnp.fft.fft, jnp.fft.ifft), (jnp.fft.rfft, jnp.fft.irfft)):
+            def f(x):
+                # What is before and after the transforms is sharded along their dimension.
+                there = transform(x, axis=1)
+                halves = lax.with_sharding_constraint(jnp.tile(there.real, (1, 8)), split)
+                back = inverse(there, axis=1).real
+                return 2 * halves, lax.with_sharding_constraint(back, split) + 1
+
+            made = sj.jit(f, in_shardings=split, out_shardings=(sharding(P()), sharding(P())))
+            there = np.fft.fft(x) if transform is jnp.fft.fft else np.fft.rfft(x)
+            halves, back = made(x)
+            np.testing.assert_allclose(halves, 2 * np.tile(there.real, (1, 8)), atol=1e-3)
+            np.testing.assert_allclose(back, x + 1, atol=1e-3)
+
+
 if __name__ == '__main__':
     unittest.main()

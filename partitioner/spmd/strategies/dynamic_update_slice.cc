@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic-update-slice into a sharded dimension: nothing is sent. Each device changes the rows of
+// the update that fall into its shard. In such a dimension of size N, with an update of U rows and
+// shards of T rows, of which this one starts at s:
+//   first = clamp(0, start, N - U) - s     where the update begins, counted from the shard
+//   place = clamp(0, first, T - W)         a window of W = min(U, T) rows that holds what falls in
+//   row j of the window is row j + place - first of the update, if there is such a row, else it
+//   stays as it is.
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "shardcall/partitioner/ir/build/clamped_starts.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/strategies/indices.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+// Legacy programs give all starts in one vector.
+bool HasScalarStarts(const Module& module, const Instruction& instr) {
+  const auto operands = module.operands(instr);
+  return operands.size() > 2 && module.instr(operands[2]).shape->rank() == 0;
+}
+
+bool Accepts(const Module& module, const Instruction& instr, int) {
+  return HasScalarStarts(module, instr);
+}
+
+// The part of the update that the window of one sharded dimension shows.
+class Window {
+ public:
+  Window(Localizer& l, const LocalOp& op, int d)
+      : b_(l.builder()), dim_(d), update_rows_(op.operand_shapes[1]->dim(d)) {
+    const Shape* global = op.operand_shapes[0];
+    const int64_t shard_rows = b_.shape(op.operands[0])->dim(d);
+    rows_ = std::min(update_rows_, shard_rows);
+    const InstrId start =
+        WideIndices(b_, ClampStart(b_, op.operands[2 + d], global->dim(d) - update_rows_));
+    type_ = b_.type(start);
+    const InstrId tile = l.emitter().TileStart(*op.decision.operands[0], global, d);
+    first_ = b_.Binary(Opcode::kSubtract, start, b_.Convert(tile, type_));
+    place_ = ClampStart(b_, first_, shard_rows - rows_);
+    if (update_rows_ > 1) shift_ = b_.Binary(Opcode::kSubtract, place_, first_);
+  }
+
+  InstrId place() const { return place_; }
+  int dim() const { return dim_; }
+
+  // The rows of `update` that belong to the window; others where it has none.
+  InstrId Take(InstrId update) {
+    if (update_rows_ == 1) return update;
+    const Shape* shape = b_.shape(update);
+    std::vector<int64_t> edge(shape->rank(), 0), sizes(shape->dims().begin(), shape->dims().end());
+    edge[dim_] = rows_;
+    sizes[dim_] = rows_;
+    const InstrId padded = b_.Pad(update, b_.Zero(shape->element_type()), edge, edge);
+    const InstrId from = b_.Binary(Opcode::kAdd, shift_, b_.ConstantInt(type_, rows_));
+    std::vector<InstrId> starts(shape->rank(), b_.Zero(type_));
+    starts[dim_] = ClampStart(b_, from, update_rows_ + rows_);
+    return b_.DynamicSlice(padded, starts, sizes);
+  }
+
+  // pred[], or pred[rows] of the window: where Take gives a row of the update.
+  InstrId Mask() {
+    if (update_rows_ == 1) return b_.Compare(Direction::kEq, place_, first_);
+    const InstrId iota = b_.Iota(type_, {rows_}, 0);
+    const InstrId row = b_.Binary(Opcode::kAdd, iota, SplatLike(b_, shift_, iota));
+    return b_.Binary(Opcode::kAnd, b_.Compare(Direction::kGe, row, SplatIntLike(b_, 0, row)),
+                     b_.Compare(Direction::kLt, row, SplatIntLike(b_, update_rows_, row)));
+  }
+
+ private:
+  GraphBuilder& b_;
+  const int dim_;
+  const int64_t update_rows_;
+  int64_t rows_;
+  ElementType type_;
+  InstrId first_, place_, shift_;
+};
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  GraphBuilder& b = l.builder();
+  const InstrId x = op.operands[0];
+  absl::InlinedVector<Window, 2> windows;
+  for (int d = 0; d < op.operand_shapes[0]->rank(); ++d) {
+    if (!op.decision.operands[0]->IsDimSharded(d)) continue;
+    // An update that is as long begins at the first row of every shard.
+    if (op.operand_shapes[1]->dim(d) == op.operand_shapes[0]->dim(d)) continue;
+    windows.emplace_back(l, op, d);
+  }
+  if (windows.empty()) return l.Clone(op, op.operands);
+  InstrId update = op.operands[1];
+  for (Window& w : windows) update = w.Take(update);
+  LocalIds starts(op.operands.begin() + 2, op.operands.end());
+  for (InstrId& start : starts) start = WideIndices(b, start);
+  InstrId mask;
+  for (Window& w : windows) {
+    starts[w.dim()] = w.place();
+    const InstrId part = w.Mask();
+    absl::InlinedVector<int64_t, 1> dims;
+    if (b.shape(part)->rank() == 1) dims.push_back(w.dim());
+    const InstrId spread = b.Broadcast(part, b.shape(update)->dims(), dims);
+    mask = mask.valid() ? b.Binary(Opcode::kAnd, mask, spread) : spread;
+  }
+  const InstrId old = b.DynamicSlice(x, starts, b.shape(update)->dims());
+  LocalIds operands = {x, b.Select(mask, update, old)};
+  operands.insert(operands.end(), starts.begin(), starts.end());
+  return l.Clone(op, operands);
+}
+
+}  // namespace
+
+constexpr Strategy kDynamicUpdateSliceStrategy{
+    .name = "masked update", .accepts = Accepts, .emit = Emit};
+
+}  // namespace shardcall::inline internal
