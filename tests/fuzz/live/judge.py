@@ -23,12 +23,19 @@ def _extreme_of_nan(per_device, want):
         r.dtype.kind in 'fV' and np.isnan(r.astype(np.float64)).any() for r in want)
 
 
+def _bits_of_sum(per_device, want):
+    return ('bitcast-convert(' in per_device and
+            re.search(r' (all-reduce|reduce-scatter)\(', per_device))
+
+
 # What XLA makes of programs that are right, whoever partitioned them, and that nothing which we
 # emit avoids: what says that a program has it, and the reason. It counts only where jax.jit is wrong,
 # too.
 KNOWN = [
     (_extreme_of_nan, 'XLA:CPU loses NaN in the maximum or minimum of an all-reduce, and of a '
      'scatter with equal indices, under its own partitioner, too'),
+    (_bits_of_sum, 'XLA:CPU adds the parts of an all-reduce to +0: a sum of -0, of which a program '
+     'sees the bits, is +0, under its own partitioner, too'),
 ]
 
 
