@@ -81,6 +81,7 @@ class Window {
 };
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
+  if (op.operand_shapes[1]->num_elements() == 0) return {op.operands[0]};
   GraphBuilder& b = l.builder();
   const InstrId x = op.operands[0];
   absl::InlinedVector<Window, 2> windows;

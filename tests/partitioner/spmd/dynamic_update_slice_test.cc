@@ -70,6 +70,18 @@ TEST(DynamicUpdateSlice, OneRow) {
                 .no_fallback = true});
 }
 
+TEST(DynamicUpdateSlice, OfNoRowsChangesNothing) {
+  VerifyFamily({.text = R"(
+  x = s32[@A,@B] parameter(0)<0:2>
+  u = s32[0,2] parameter(1)
+  i = s32[] parameter(2)
+  ROOT r = s32[@A,@B] dynamic-update-slice(x, u, i, i)<1:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 60,
+                .no_fallback = true});
+}
+
 // What each device updates is in its shard: nothing is sent, and nothing has the whole size.
 TEST(DynamicUpdateSlice, SendsNothingWhereTheUpdateIsAtHand) {
   for (const char* rows : {"1", "5", "20"}) {
