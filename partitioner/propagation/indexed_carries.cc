@@ -253,13 +253,18 @@ double IndexedCarries::SliceSeconds(const Use& use, int dim) const {
   return least;
 }
 
-// Each device has the rows of its shard and zero for the others; the results are added up.
+// Each device has the rows of its shard and zero for the others; the results are added up. Where
+// the devices of the result stand in another order, the array is gathered instead.
 double IndexedCarries::RowsSeconds(const Use& use, int dim) const {
   const LeafId result = program_.leaves.canonical(use.by);
   const Sharding& s = *known_.sharding[result.value];
+  const Sharding& array = *known_.sharding[use.leaf.value];
   if (s.is_maximal() || !s.partial().empty()) return 0;
+  if (s.mesh() != array.mesh()) {
+    return Seconds(program_.LeafShape(use.leaf), &array, Whole(use.leaf, dim));
+  }
   ShardingBuilder parts(s);
-  parts.partial = Minus(*s.mesh(), known_.sharding[use.leaf.value]->dim(dim), s.used());
+  parts.partial = Minus(*s.mesh(), array.dim(dim), s.used());
   return Seconds(program_.LeafShape(result), parts.Intern(program_.module.context()), &s);
 }
 
