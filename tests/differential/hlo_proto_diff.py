@@ -34,6 +34,9 @@ OWN_HEADER = 61001  # of HloModuleProto
 OPCODE, COMPARISON_TYPE, COMPARISON_ORDER = 2, 72, 102  # of HloInstructionProto
 IS_STABLE = 60  # which older versions do not write on topk
 EMPTY_CONFIGS = (98, 101)  # sparsity_config, block_scaling_config
+SHARDING, ORIGIN = 40, 88
+# Of values that are not summed yet: jaxlib 0.12 adds it to the metadata of what it reads.
+REDUCTION = b':\x18\n\x11sdy::reduction_op\x12\x03SUM'
 
 
 def read(path):
@@ -77,6 +80,9 @@ def without_other_versions(theirs, own):
     message."""
     for their_computation, own_computation in zip(theirs[3], own[3]):
         for their, i in zip(their_computation[2], own_computation[2]):
+            for message in (their, i):
+                message.update({field: [plain(value) for value in message[field]]
+                                for field, plain in (PLAIN.items()) if field in message})
             for field in EMPTY_CONFIGS:
                 if their.get(field) == [b''] and field not in i:
                     del their[field]
@@ -89,6 +95,10 @@ def without_other_versions(theirs, own):
                     if field not in their:
                         del i[field]
     return own
+
+
+PLAIN = {SHARDING: lambda value: value.replace(REDUCTION, b''),
+         ORIGIN: lambda value: {k: v for k, v in decode(value).items() if v != [b'']}}
 
 
 def with_numbered_elements(text):
@@ -109,7 +119,9 @@ def accepted(hlo, own, theirs):
         found = hlo.HloModule.from_serialized_hlo_module_proto(own).to_string()
     except Exception as e:  # pylint: disable=broad-except
         return f'XLA refuses our proto: {str(e)[:300]}'
-    expected, found = (with_numbered_elements(text) for text in (expected, found))
+    # jaxlib 0.12 has an empty element in the origin of a call that the compiler made.
+    expected, found = (with_numbered_elements(text.replace('origin={(),[""]}', 'origin={()}'))
+                       for text in (expected, found))
     for a, b in zip(expected.split('\n'), found.split('\n')):
         if a != b:
             return f'{a[:300]!r} against {b[:300]!r}'
@@ -123,6 +135,7 @@ def compared_fields(theirs, own):
 def main():
     tool, files, hlo = jaxlib_parser.start()
     failures = compared = 0
+    newer = jaxlib_parser.writes_elements_without_names()
     with tempfile.TemporaryDirectory() as temp:
         at = {}
         for name in ('text', 'theirs', 'own', 'read', 'kept'):
@@ -154,11 +167,11 @@ def main():
             theirs, own = read(paths['theirs']), read(paths['own'])
             again = hlo.hlo_module_from_text(jaxlib_parser.for_xla(read(paths['read']).decode()))
             results = {
-                'read': first_difference(normalise(theirs),
-                                         normalise(again.as_serialized_hlo_module_proto())),
+                'read': compared_fields(normalise(theirs),
+                                        normalise(again.as_serialized_hlo_module_proto())),
                 'kept': compared_fields(fields(theirs), fields(read(paths['kept']))),
-                'written': compared_fields(without_own(normalise(theirs)),
-                                           without_own(normalise(own))),
+                'written': compared_fields(without_own(normalise(theirs, newer)),
+                                           without_own(normalise(own, newer))),
                 'accepted': accepted(hlo, own, theirs),
             }
             for what, difference in results.items():

@@ -8,8 +8,9 @@ field but for ids, names of instructions and computations, and the order of
 computations and of the stack-frame tables. The same is done with the file in
 each other form that XLA prints and reads itself (short, canonical, with operand
 shapes, ...), which our parser must read too. Our short form of a file must be
-XLA's byte for byte but for the order of computations. What stands in refused.txt
-must be refused by both.
+XLA's byte for byte but for the order of computations, up to jaxlib 0.11: newer
+ones write elements of tuples without a name of their own. What stands in
+refused.txt must be refused by both.
 
   hlo_text_diff.py --tool=build/bin/hlo_convert DIR...
 
@@ -32,6 +33,10 @@ COMPUTATION = {'name': 1, 'instructions': 2, 'program_shape': 4, 'id': 5, 'root'
 INSTRUCTION = {'name': 1, 'metadata': 7, 'id': 35, 'operands': 36, 'controls': 37, 'called': 38,
                'frontend': 68}
 PARAMETER_NAMES = 3  # of ProgramShapeProto
+# What the parser of jaxlib 0.12 takes. JAX and XLA do not write such groups, which name no axis
+# of the mesh, and XLA's verifier refuses such ops.
+READ_BY_NEWER = ('E019 mesh groups of one device each', 'E020 a done of no start',
+                 'E005 aliasing on an update')
 RECOVERY_MODULE = 3  # of a row of the origin recovery table
 STACK_FRAME_ID = 15  # of OpMetadata
 
@@ -134,12 +139,31 @@ def in_calling_order(computations, entry):
     return order
 
 
-def normalise(serialized):
-    """The module with ids replaced by positions and names removed."""
+def in_order_of_use(computation):
+    """The instructions each behind its operands, what the root needs first: where a reader puts
+    the elements of tuples that have no line of their own (`%t#0`) is its own affair."""
+    raw = {number(decode(i), INSTRUCTION['id']): i for i in computation[COMPUTATION['instructions']]}
+    by_id = {at: decode(i) for at, i in raw.items()}
+    order, stack = {}, [*reversed(by_id), number(computation, COMPUTATION['root'])]
+    while stack:
+        at = stack.pop()
+        missing = [x for x in numbers(by_id[at].get(INSTRUCTION['operands'], [])) +
+                   numbers(by_id[at].get(INSTRUCTION['controls'], [])) if x not in order]
+        if at not in order and not missing:
+            order[at] = raw[at]
+        elif at not in order:
+            stack += [at, *reversed(missing)]
+    return list(order.values())
+
+
+def normalise(serialized, by_use=False):
+    """The module with ids replaced by positions and names removed; `by_use`: in_order_of_use."""
     module = decode(serialized)
     meanings = frame_meanings(module)
-    computations = in_calling_order([decode(c) for c in module[MODULE['computations']]],
-                                    number(module, MODULE['entry_id']))
+    computations = [decode(c) for c in module[MODULE['computations']]]
+    for c in computations if by_use else ():
+        c[COMPUTATION['instructions']] = in_order_of_use(c)
+    computations = in_calling_order(computations, number(module, MODULE['entry_id']))
     positions = {number(c, COMPUTATION['id']): k for k, c in enumerate(computations)}
     out_computations = []
     sequences = {}
@@ -290,10 +314,12 @@ def main():
                 f.write(text)
 
         shorts = {}
+        newer = jaxlib_parser.writes_elements_without_names()
         for file in files:
             with open(file, encoding='utf-8', newline='') as f:
                 text = jaxlib_parser.for_xla(f.read())
-            shorts[os.path.basename(file) + '.file'] = short_form(hlo, text)
+            if not newer:
+                shorts[os.path.basename(file) + '.file'] = short_form(hlo, text)
             for form, printed in forms(hlo, text):
                 add(f'{os.path.basename(file)}.{form}', jaxlib_parser.for_xla(printed))
         for title, text in cases(os.path.join(command.DATA, 'hlo_text', 'accepted.txt')):
@@ -325,8 +351,9 @@ def main():
                 text = f.read()
             try:
                 hlo.hlo_module_from_text(text)
-                print(f'{name}: XLA reads it')
-                failures += 1
+                if not newer or name.removeprefix('refused.txt, ') not in READ_BY_NEWER:
+                    print(f'{name}: XLA reads it')
+                    failures += 1
             except Exception:  # pylint: disable=broad-except
                 pass
             if os.path.exists(os.path.join(outputs, name)):

@@ -4,8 +4,10 @@
 
 For every *.hlo file, XLA reads the bytecode that we write for it, and the bytecode that XLA's own
 conversion gives. Both must be the same program: equal op for op, in any order, but for names,
-metadata, tuples that are taken apart again, and copies, which StableHLO does not have. What our
-writer refuses is printed, and must be one of REFUSED.
+metadata, tuples that are taken apart again, and copies, which StableHLO does not have. Annotations
+of a tuple's element repeat those of the tuple (else our writer refuses them), and groups of
+replicas may be listed or named by axes of a mesh. What our writer refuses is printed, and must be
+one of REFUSED.
 
   stablehlo_diff.py --tool=build/bin/hlo_convert DIR...
 
@@ -13,6 +15,7 @@ SHARDCALL_CORPUS adds one more folder. Exit code 77: jaxlib is not there.
 """
 import collections
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -37,7 +40,32 @@ REFUSED = [
     'a window', 'of tuples', 'of parts', 'debug attributes', 'tiles or a memory space', 'a donor',
     'nested too deeply', 'with a layout, or with a root',
 ]
-METADATA, TUPLE_INDEX = 7, 13  # fields of HloInstructionProto
+# Fields of HloInstructionProto.
+METADATA, TUPLE_INDEX, SHARDING, GROUPS, AXES_GROUPS = 7, 13, 40, 49, 93
+LISTED_GROUPS = 87  # with the same list in a message of its own
+
+
+def listed(i):
+    """The groups of an instruction: a list of lists, or None."""
+    axes_groups = i.pop(AXES_GROUPS, None)
+    lists = i.pop(GROUPS, None)
+    if LISTED_GROUPS in i:
+        lists = decode(i.pop(LISTED_GROUPS)[0]).get(1, [])
+    if axes_groups is None:
+        return lists and [numbers(decode(group).get(1, [])) for group in lists]
+    message = decode(axes_groups[0])
+    mesh = decode(message[1][0])
+    assert set(mesh) == {1}, 'a mesh with an order of its own'
+    refs = [decode(ref) for ref in message[2]]
+    assert not any(2 in ref for ref in refs), 'a part of an axis'
+    sizes = [number(decode(axis), 2) for axis in mesh[1]]
+    named = [number(ref, 1) for ref in refs]
+    devices = list(itertools.product(*map(range, sizes)))
+    groups = {}
+    for device, places in enumerate(devices):
+        others = tuple(p for axis, p in enumerate(places) if axis not in named)
+        groups.setdefault(others, []).append(([places[axis] for axis in named], device))
+    return [[device for _, device in sorted(group)] for group in groups.values()]
 
 
 def contents(serialized):
@@ -63,6 +91,9 @@ def contents(serialized):
             if opcode == b'copy':
                 hashes[own] = operands[0]
                 continue
+            if opcode == b'get-tuple-element':
+                i.pop(SHARDING, None)
+                i.pop(INSTRUCTION['frontend'], None)
             if opcode == b'tuple':
                 tuples[own] = operands
             if opcode == b'get-tuple-element':
@@ -75,7 +106,7 @@ def contents(serialized):
             i.pop(METADATA, None)
             sorted_map(i, INSTRUCTION['frontend'])
             called = [of(x)[0] for x in numbers(i.pop(INSTRUCTION['called'], []))]
-            text = repr((sorted(i.items()), operands, called))
+            text = repr((listed(i), sorted(i.items()), operands, called))
             hashes[own] = hashlib.sha1(text.encode()).hexdigest()
             if opcode in (b'custom-call', b'rng', b'after-all', b'parameter'):
                 effects.append(hashes[own])

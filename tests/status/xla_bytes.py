@@ -3,13 +3,15 @@
 """The section of tests/STATUS.md on bytes: what one device sends by our partitioner and
 by XLA's, file by file.
 
-  SHARDCALL_CORPUS=DIR xla_bytes.py --record       runs XLA's partitioner (jaxlib) over the
-                                                   corpus and writes xla_bytes.json anew
+  SHARDCALL_CORPUS=DIR xla_bytes.py --record       runs the XLA partitioner of this Python's jaxlib
+                                                   over the corpus and writes its part of
+                                                   xla_bytes.json anew
 
-The rest is make_status.py's: it counts our bytes, writes the table from the record, and
-its --check fails where a file sends more than the table says. Both counts are of
+jaxlib 0.12 and later take the files that JAX 0.12 dumped, SHARDCALL_NEWEST_CORPUS=DIR; an older
+one takes the others. The rest is make_status.py's: it counts our bytes, writes the table from the
+record, and its --check fails where a file sends more than the table says. Both counts are of
 tests/support/collective_bytes.py. The record has the files with Shardy's and with GSPMD's
-annotations; where XLA does not partition, it has the reason.
+annotations, under the names of JAX 0.10.2; where XLA does not partition, it has the reason.
 """
 
 import json
@@ -28,16 +30,29 @@ TITLE = '## Bytes against XLA'
 HEAD = TITLE + """
 
 What one device sends in a run, by the ring algorithms, in the module of `shardcall partition` and
-in that of XLA's own partitioner (jaxlib 0.10.2, recorded in `tests/status/xla_bytes.json`), from
-Shardy's annotations (`sdy`) and from GSPMD's (`gspmd`). XLA gathers the operands of custom calls,
-which here have a rule. A file may not send more than this table says.
+in that of XLA's own partitioner (jaxlib, recorded in `tests/status/xla_bytes.json`), from
+Shardy's annotations (`sdy`) and from GSPMD's (`gspmd`), each jaxlib with the files that the JAX of
+its version dumps. XLA gathers the operands of custom calls, which here have a rule.
 
 """
+TOTALS = ('jaxlib', 'files', 'send no more than by XLA', 'both send in',
+          'geometric mean of their ratios', 'ours in all', 'by XLA in all')
 
 
 def record():
+    """{version of jaxlib, the newest first: {file: XLA's bytes, or why it does not partition}}."""
     with open(RECORD, encoding='utf-8') as f:
-        return json.load(f)
+        found = json.load(f)
+    return {version: found[version] for version in sorted(found, key=numbers, reverse=True)}
+
+
+def numbers(version):
+    return [int(part) for part in version.split('.')]
+
+
+def is_newest(version):
+    """Whether that jaxlib takes the files of JAX 0.12."""
+    return numbers(version) >= [0, 12]
 
 
 def rounded(count):
@@ -56,23 +71,44 @@ def ratio(mine, theirs):
     return mine / theirs if mine and theirs else None
 
 
-def section(counts):
-    """`counts`: {file: our bytes}."""
-    theirs = {n: b for n, b in record().items() if n in counts and not isinstance(b, str)}
-    more = [n for n in theirs if counts[n] > theirs[n]]
-    ratios = [r for n in theirs for r in [ratio(counts[n], theirs[n])] if r]
+def compared(counts, theirs):
+    """{file: (our bytes, XLA's)} of the files that XLA partitions."""
+    return {n: (counts[n], b) for n, b in theirs.items() if n in counts and not isinstance(b, str)}
+
+
+def totals(version, pairs):
+    """The row of that jaxlib."""
+    ratios = [r for pair in pairs.values() for r in [ratio(*pair)] if r]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1
-    out = HEAD + (f'{len(theirs) - len(more)} of {len(theirs)} files send no more than by XLA; '
-                  f'geometric mean of the ratios {mean:.2f} over the {len(ratios)} files in which '
-                  f'both send.\n\n| More than XLA | ours | XLA | ratio |\n|---|---|---|---|\n')
-    for n in sorted(more, key=lambda n: -counts[n] / (theirs[n] or 1e-9)):
-        r = ratio(counts[n], theirs[n])
-        out += f'| `{n}`, more | {counts[n]} | {theirs[n]} | {f"{r:.2f}" if r else "-"} |\n'
-    out += '\n| Bytes of | ours | XLA |\n|---|---|---|\n'
-    for n, count in counts.items():
-        known = record().get(n, '')
-        out += f'| `{n}`, bytes | {count} | {known if not isinstance(known, str) else known[:80]} |\n'
+    no_more = sum(mine <= theirs for mine, theirs in pairs.values())
+    return (version, len(pairs), no_more, len(ratios), f'{mean:.2f}',
+            *(f'{sum(pair[k] for pair in pairs.values()):.0f}' for k in (0, 1)))
+
+
+def section(counts, newest_counts):
+    """`counts`, `newest_counts`: {name of JAX 0.10.2: our bytes} in its files, and in those of
+    JAX 0.12."""
+    out = HEAD + row(TOTALS) + '|---' * len(TOTALS) + '|\n'
+    versions = record()
+    for version, theirs in versions.items():
+        of_files = newest_counts if is_newest(version) else counts
+        out += row(totals(version, compared(of_files, theirs)))
+    newest, theirs = next(iter(versions.items()))
+    pairs = compared(newest_counts, theirs)
+    out += f'\n| More than XLA | ours | XLA {newest} | ratio |\n|---|---|---|---|\n'
+    more = {n: pair for n, pair in pairs.items() if pair[0] > pair[1]}
+    for n, pair in sorted(more.items(), key=lambda item: -item[1][0] / (item[1][1] or 1e-9)):
+        r = ratio(*pair)
+        out += row((f'`{n}`, more', *pair, f'{r:.2f}' if r else '-'))
+    out += ('\nA file may not send more than this table says, nor may the same program as JAX 0.12 '
+            f'dumps it.\n\n| Bytes of | ours | XLA {newest} |\n|---|---|---|\n')
+    for n, count in {**newest_counts, **counts}.items():
+        out += row((f'`{n}`, bytes', count, str(theirs.get(n, ''))[:80]))
     return out
+
+
+def row(cells):
+    return '| ' + ' | '.join(map(str, cells)) + ' |\n'
 
 
 def read_table(text):
@@ -82,20 +118,23 @@ def read_table(text):
 
 
 def make_record():
+    import jaxlib
     import xla_partitioner
-    partitioner, found = xla_partitioner.Partitioner(), {}
+    partitioner, found, version = xla_partitioner.Partitioner(), {}, jaxlib.__version__
     for path in command.hlo_files():
         name = os.path.basename(path)
-        if name.endswith('.v3.hlo'):
+        if name.endswith('.v3.hlo') or command.is_of_newest(name) != is_newest(version):
             continue
         answer = partitioner.ask(path)
         why = re.sub(r'\s+', ' ', answer.get('why', ''))
-        found[name] = rounded(collective_bytes.total(answer['text'])) if 'text' in answer else \
-            re.sub(r'/\S*/', '', why).replace('|', '/')[:120]
-        print(name, found[name], flush=True)
+        found[command.twin(name)] = rounded(collective_bytes.total(answer['text'])) \
+            if 'text' in answer else re.sub(r'/\S*/', '', why).replace('|', '/')[:120]
+        print(name, found[command.twin(name)], flush=True)
     partitioner.close()
+    # One that is as new in kind gives way: the newest, and 0.10.2 once beside it.
+    kept = {v: files for v, files in record().items() if is_newest(v) != is_newest(version)}
     with open(RECORD, 'w', encoding='utf-8') as f:
-        json.dump(found, f, indent=0)
+        json.dump({**kept, version: dict(sorted(found.items()))}, f, indent=0)
         f.write('\n')
 
 

@@ -20,6 +20,7 @@ STOP = 'STOPPED_AFTER_PARTITIONING'
 PASSES = ['flatten-call-graph', 'call-inliner', 'zero_sized_hlo_elimination',
           'conditional-canonicalizer', 'sharding-propagation', 'shardy-xla', 'spmd-partitioning',
           'control-dep-rewriter', 'async-collective', 'spmd-cleanup', 'HLO passes after scheduling']
+NAMED = re.compile(r'sharding=\{+@?mesh')
 # Of what only memory kinds annotate; kept where the partitioner takes it.
 STRIP = 'pre-spmd-partitioner'
 
@@ -34,7 +35,8 @@ def compile_until_partitioned(path, passes):
     with open(path, encoding='utf-8', newline='') as f:
         text = f.read()
     n = devices_of(text)
-    shardy = 'xla.sdy' in text
+    named = NAMED.search(text)  # as JAX 0.12 writes them
+    shardy = bool(named) or 'xla.sdy' in text
     module = _hlo.hlo_module_from_text(text)
     code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
     options = _jax.CompileOptions()
@@ -54,7 +56,7 @@ def compile_until_partitioned(path, passes):
         build.debug_options.xla_dump_hlo_as_text = True
         build.debug_options.xla_dump_hlo_pass_re = 'spmd-partitioning'
         parsed = ir.Module.parse(code)
-        if shardy:
+        if shardy and not named:
             drop_plain_shardings(parsed)
         _xla.register_xla_transform('stop', 1, stop)
         why = ''

@@ -54,6 +54,27 @@ def _closing(text, at):
     return at
 
 
+def type_of(operand, types):
+    """Of an operand, given the types of instructions. `t#1`, as jaxlib 0.12 writes them, is an
+    element of a tuple."""
+    name, *indices = operand.split('#')
+    text = types[name]
+    for index in indices:
+        text = _elements(text)[int(index)]
+    return text
+
+
+def _elements(text):
+    """The types that a tuple type holds."""
+    found, depth, start = [], 0, 1
+    for at, c in enumerate(text):
+        depth += (c in '([{') - (c in ')]}')
+        if c == ',' and depth == 1 or depth == 0:
+            found.append(text[start:at].strip())
+            start = at + 1
+    return found
+
+
 class Instruction:
     def __init__(self, line):
         text = re.sub(r'/\*.*?\*/', '', line)
@@ -127,7 +148,7 @@ class Module:
         kind = instruction.opcode.removesuffix('-start')
         if kind not in KINDS or instruction.opcode.endswith('-done'):
             return None
-        operand = sum(type_bytes(types.get(o, '')) for o in instruction.operands())
+        operand = sum(type_bytes(type_of(o, types)) for o in instruction.operands())
         if kind == 'collective-permute':
             pairs = re.findall(r'\{(\d+),(\d+)\}', instruction.attribute('source_target_pairs'))
             return kind, operand * sum(a != b for a, b in pairs) / self.partitions

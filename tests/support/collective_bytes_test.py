@@ -61,6 +61,17 @@ class Bytes(unittest.TestCase):
         self.assertEqual(total("%r = f32[16] all-gather(%x), replica_groups=mesh['a'=2,'b'=2] {'b'}, "
                                'dimensions={0}'), 32)
 
+    def test_of_elements_of_tuples(self):
+        tuples = '%t = (s8[3], (f32[2,8]{1,0}, /*index=1*/f32[8])) custom-call(%x)\n  '
+        group = 'replica_groups=[2,2]<=[4], to_apply=%add'
+        self.assertEqual(total(tuples + f'%r = f32[8] all-reduce(%t#1#1), {group}'), 32)
+        self.assertEqual(total(tuples + f'%r = f32[2,8] all-reduce(%t#1#0), {group}'), 64)
+        self.assertEqual(total(tuples + f'%r = s8[3] all-reduce(%t#0), {group}'), 3)
+
+    def test_an_operand_without_a_type_is_no_count(self):
+        with self.assertRaises(KeyError):
+            total('%r = f32[8] all-reduce(%z), replica_groups={}, to_apply=%add')
+
     def test_a_loop_counts_as_often_as_it_runs(self):
         loop = '%w = (s32[], f32[8]) while(%t), condition=%condition, body=%body'
         self.assertEqual(total(loop), 5 * 48)

@@ -99,10 +99,10 @@ def run(args, stdin=b'', timeout=10.0, env=None, prefix=(), text=True):
 
 def hlo_files(corpus_only=False):
     """Paths of all *.hlo files by name: tests/data/hlo, the same programs as JAX 0.12 dumps them,
-    and SHARDCALL_CORPUS."""
+    SHARDCALL_CORPUS, and SHARDCALL_NEWEST_CORPUS, which is that of the newest JAX."""
     dirs = [] if corpus_only else [os.path.join(DATA, name) for name in ('hlo', 'hlo_jax_0_12')]
-    if os.environ.get('SHARDCALL_CORPUS'):
-        dirs.append(os.environ['SHARDCALL_CORPUS'])
+    dirs += [os.environ[name] for name in ('SHARDCALL_CORPUS', 'SHARDCALL_NEWEST_CORPUS')
+             if os.environ.get(name)]
     files = {os.path.basename(f): f for d in dirs for f in glob.glob(os.path.join(d, '*.hlo'))}
     return [files[name] for name in sorted(files)]
 
@@ -135,7 +135,12 @@ def plugin_flags(path):
 
 def twin(name):
     """The file of JAX 0.10.2 that holds the program of a file of JAX 0.12; else the name itself."""
-    return name.replace('.jax12.hlo', '.v3.hlo').replace('.gspmd12.hlo', '.gspmd.hlo')
+    return name.replace('.jax12.hlo', '.sdy.hlo').replace('.gspmd12.hlo', '.gspmd.hlo')
+
+
+def is_of_newest(name):
+    """Whether JAX 0.12 dumped the file."""
+    return twin(name) != name
 
 
 def numerics(path, kind):

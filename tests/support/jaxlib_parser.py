@@ -13,7 +13,8 @@ import command
 def start():
     """(the tool given with --tool, HLO files by path, jaxlib's parser module).
 
-    Files come from the folders given and from SHARDCALL_CORPUS, one of each name.
+    Files come from the folders given and from the corpus of the JAX of this version
+    (SHARDCALL_CORPUS, or SHARDCALL_NEWEST_CORPUS), one of each name.
     Ends the process with 77 where jaxlib has no parser, with 1 without files.
     """
     parser = argparse.ArgumentParser()
@@ -25,17 +26,25 @@ def start():
         hlo.hlo_module_from_text
     except (ImportError, AttributeError) as e:
         print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
-              'pip install jaxlib==0.10.2')
+              'pip install jaxlib')
         sys.exit(command.SKIPPED)
     dirs = list(args.dirs)
-    if os.environ.get('SHARDCALL_CORPUS'):
-        dirs.append(os.environ['SHARDCALL_CORPUS'])
+    newer = writes_elements_without_names()
+    corpus = os.environ.get('SHARDCALL_NEWEST_CORPUS' if newer else 'SHARDCALL_CORPUS')
+    if corpus:
+        dirs.append(corpus)
     files = sorted({os.path.basename(f): f for d in dirs
                     for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
     if not files:
         print('no *.hlo files in', dirs)
         sys.exit(1)
     return args.tool, files, hlo
+
+
+def writes_elements_without_names():
+    """Whether this jaxlib is 0.12 or newer, which writes an element of a tuple as %t#0."""
+    import jaxlib
+    return tuple(int(part) for part in jaxlib.__version__.split('.')[:2]) >= (0, 12)
 
 
 def for_xla(text):

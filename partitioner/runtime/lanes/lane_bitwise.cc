@@ -221,6 +221,7 @@ LaneFn FindSignFn(Opcode opcode, ElementType type) {
   const bool flip = opcode == Opcode::kNegate;
   switch (type) {
     case ElementType::kF16:
+    case ElementType::kBF16:
       return flip ? UnaryLanes<FlipSign, uint16_t> : UnaryLanes<ClearSign, uint16_t>;
     case ElementType::kF8E5M2:
       return flip ? UnaryLanes<FlipSign, uint8_t> : UnaryLanes<ClearSign, uint8_t>;

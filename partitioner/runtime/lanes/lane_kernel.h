@@ -52,7 +52,7 @@ LaneFn FindComplexFn(Opcode opcode, ElementType type);  // by the operand's type
 // Machine types; for total order also narrow floats, with the type in params[0].
 LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type);
 LaneFn FindSelectFn(int element_bytes);
-// negate and abs of f16 and f8e5m2 on the sign bit, which keeps the payload of NaN.
+// negate and abs of f16, bf16 and f8e5m2 on the sign bit, which keeps the payload of NaN.
 LaneFn FindSignFn(Opcode opcode, ElementType type);
 LaneFn FindConvertFn(ElementType from, ElementType to);  // machine types
 

@@ -215,7 +215,7 @@ def main():
         import jaxlib  # noqa: F401
         import jax  # noqa: F401
     except ImportError as e:
-        print(f'SKIPPED: {e}; pip install jax==0.10.2')
+        print(f'SKIPPED: {e}; pip install jax ml_dtypes')
         return command.SKIPPED
     import engines
     import hlo_types as T

@@ -295,6 +295,9 @@ FAULTS = [
     (narrow_top, "XLA's topk-decomposer gives the layout of a 4-bit operand to its s32 iota"),
 ]
 
+# Which jaxlib 0.12 has no longer.
+GONE = [merged_slices, folded_zeros, folded_division, scatter_without_indices]
+
 
 def applied(text, faults):
     """The module without what has these faults, by their indices, and which it had."""

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "tests/partitioner/runtime/run_text.h"
@@ -25,6 +27,21 @@ TEST(Elementwise, IntegerDivisionByZeroAndOverflowAreDefined) {
   EXPECT_THAT(Eval("a = u8[2] constant({7, 200})\nb = u8[2] constant({0, 7})\n"
                    "ROOT r = u8[2] divide(a, b)"),
               ElementsAre(255, 28));
+}
+
+TEST(Elementwise, NegateAndAbsKeepThePayloadOfNaN) {
+  for (const char* type : {"f16", "bf16"}) {
+    const std::string of_bits = absl::StrCat(
+        "bits = u16[3] constant({32641, 65473, 32645})\n"  // 0x7f81, 0xffc1, 0x7f85: NaN in both
+        "a = ",
+        type, "[3] bitcast-convert(bits)\n");
+    EXPECT_THAT(Eval(absl::StrCat(of_bits, "n = ", type, "[3] negate(a)\n",
+                                  "ROOT r = u16[3] bitcast-convert(n)")),
+                ElementsAre(0xff81, 0x7fc1, 0xff85));
+    EXPECT_THAT(Eval(absl::StrCat(of_bits, "n = ", type, "[3] abs(a)\n",
+                                  "ROOT r = u16[3] bitcast-convert(n)")),
+                ElementsAre(0x7f81, 0x7fc1, 0x7f85));
+  }
 }
 
 // Attributes that an op needs to have a kernel; null if it has none.
