@@ -9,10 +9,12 @@
 source "$(dirname "$0")/../cmake/setup.sh"
 
 build_shardcall shardcall shardcall_pjrt_plugin examples
-step=$SHARDCALL_ROOT/tests/data/hlo/llama_4layer_train_tiny_calls_d4m2
+step=llama_4layer_train_tiny_calls_d4m2
+newest=$SHARDCALL_ROOT/tests/data/hlo_jax_0_12
 echo
 echo "== a training step with 26 custom calls"
-"$SHARDCALL_BUILD/bin/train_step" "$step.sdy.hlo" "$step.inputs.npz" "$step.outputs.npz"
+"$SHARDCALL_BUILD/bin/train_step" "$newest/$step.jax12.hlo" \
+  "$SHARDCALL_ROOT/tests/data/hlo/$step.inputs.npz" "$newest/$step.outputs.npz"
 for program in register_target register_batch_dims register_callbacks build_program subtract; do
   echo
   echo "== $program"
