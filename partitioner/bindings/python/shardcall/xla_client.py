@@ -15,6 +15,8 @@ partitioner and its kernels are as with jaxlib's functions; all else of jaxlib's
 Programs that were compiled before a registration stay as they are.
 """
 import enum
+import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Optional
@@ -37,6 +39,7 @@ _STAGES = ('instantiate', 'prepare', 'initialize', 'execute')
 if _jaxlib is not None:
     CustomCallTargetTraits = _jaxlib.CustomCallTargetTraits
     xla_platform_names = _jaxlib.xla_platform_names
+    _register_type = _jaxlib.register_custom_type
     _core.set_stablehlo_to_hlo(_partitioners.to_hlo)
 else:
     class CustomCallTargetTraits(enum.IntFlag):
@@ -266,30 +269,42 @@ def register_custom_type(type_name: str, type_id: Any, platform: str = 'cpu') ->
                     'capsule, or a dict with "type_id" and "type_info"')
     _core.register_type(type_name, parts['type_id'], parts.get('type_info'), platform)
     if _jaxlib is not None:
-        _jaxlib.register_custom_type(type_name, type_id, platform)
+        _register_type(type_name, type_id, platform)
         return
     with _lock:
         _told(_type_handlers, _types, xla_platform_names.get(platform, platform),
               lambda handler: handler(type_name, type_id))
 
 
+def _heard(type_name, type_id, platform='cpu'):
+    """Has us know a type for CPUs that is registered with jaxlib alone, as by
+    jax.ffi.register_ffi_type."""
+    if xla_platform_names.get(platform, platform) != xla_platform_names['cpu']:
+        return
+    parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
+    try:
+        _core.register_type(type_name, parts['type_id'], parts.get('type_info'), 'cpu')
+    except Error:
+        pass  # a name or a number that is taken, of which XLA speaks
+
+
 def _hear_of_types():
-    """Has us know the types that are registered with jaxlib alone, as by jax.ffi.register_ffi_type,
-    from now on, and those that wait for its CPU client to be made."""
-    plain = _jaxlib._xla.register_custom_type
+    """Calls _heard with each type from now on, and with those that wait for XLA's CPU client, if
+    JAX, which has registered them, is there."""
+    @functools.wraps(_register_type)
+    def register_custom_type(type_name, type_id, platform='cpu'):
+        _heard(type_name, type_id, platform)
+        return _register_type(type_name, type_id, platform)
 
-    def register(name, type_id):
-        parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
-        try:
-            _core.register_type(name, parts['type_id'], parts.get('type_info'), 'cpu')
-        except Error:
-            pass  # a name or a number that is taken, of which XLA speaks
-        plain(name, type_id)
-
-    _jaxlib.register_custom_type_handler('cpu', register)
-    handlers = _jaxlib._custom_type_id_handler
-    if handlers.get('Host') is plain:  # the client is there
-        handlers['Host'] = register
+    _jaxlib.register_custom_type = register_custom_type
+    if 'jax' not in sys.modules:
+        return
+    try:
+        from shardcall.jax import compat
+    except ImportError:
+        return  # a JAX that shardcall.jax does not work with
+    for type_name, type_id in compat.waiting_types(xla_platform_names['cpu']):
+        _heard(type_name, type_id)
 
 
 def register_custom_type_handler(platform: str, handler: Callable) -> None:

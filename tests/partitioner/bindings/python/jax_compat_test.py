@@ -51,7 +51,7 @@ class JaxCompatTest(unittest.TestCase):
     def test_private_names_stand_in_one_module(self):
         package = pathlib.Path(shardcall.__file__).parent
         private = re.compile(r'jax\._src|from jax import _|import jaxlib|'
-                             r'from jaxlib import (?!xla_client)')
+                             r'from jaxlib import (?!xla_client)|jaxlib\._[a-z]')
         found = {path.relative_to(package).as_posix() for path in package.rglob('*.py')
                  if private.search(path.read_text(encoding='utf-8'))}
         self.assertEqual(found, {'jax/compat.py'})
@@ -87,6 +87,37 @@ class JaxCompatTest(unittest.TestCase):
         with unittest.mock.patch.object(compat, 'NAMES', []):
             self.assertIs(compat._the(*places, use='a test'), compat.ir)
             self.assertEqual(compat.missing(), [])
+
+    def test_types_that_are_registered_with_jax_alone_are_known(self):
+        """Before shardcall.xla_client is imported and after, and once JAX has its client."""
+        register = """
+import ctypes, jax
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+numbers = []
+
+def capsule(number):
+    numbers.append(ctypes.c_int64(number))
+    return new(ctypes.addressof(numbers[-1]), None, None)
+
+def register(name):
+    jax.ffi.register_ffi_type(name, {'type_id': capsule(0)})
+
+register('early')
+from shardcall import xla_client
+from shardcall.errors import Error
+register('late')
+jax.devices()
+register('last')
+for name in ('early', 'late', 'last', 'new'):
+    try:
+        xla_client._core.register_type(name, capsule(77), None, 'cpu')
+        print(name, 'is new')  # else it has another number
+    except Error as e:
+        print(name, e.code)
+"""
+        self.assertEqual(of_python(register), (
+            0, 'early E141\nlate E141\nlast E141\nnew is new\n', ''))
 
     def test_an_older_jax_is_an_error_that_names_the_oldest(self):
         status, told, errors = of_python(

@@ -250,5 +250,14 @@ for _name in ('Shape', 'Shape.to_serialized_proto', 'OpSharding', 'HloSharding.f
     _the(f'jaxlib.xla_client:{_name}', use='shardcall.xla_client')
 _the('jaxlib.xla_client:register_custom_call_target', use='shardcall.xla_client',
      takes=('name', 'fn', 'platform', 'api_version', 'traits'))
+_waiting_types = _the('jaxlib.xla_client:_custom_type_id',
+                      use='types that jax.ffi registered before')
+
+
+def waiting_types(platform):
+    """The types of custom calls that wait for a platform's client to be made: (name, capsule or
+    dict of capsules), in order. The platform as XLA calls it."""
+    return list(_waiting_types.get(platform, ()))
+
 
 check(jax.__version_info__, jax.__version__)
