@@ -22,6 +22,9 @@ inline constexpr absl::string_view kSdyManualAxes = "xla.sdy.manual_axes";
 // The computation that holds the body of a manual region.
 inline constexpr absl::string_view kSdyManualBody = "xla.sdy.manual_computation_body";
 
+// Of a call that starts a collective, as JAX 0.12 writes it.
+inline constexpr absl::string_view kAsyncCollectiveConfig = "async_collective_config";
+
 // Attributes of operations in StableHLO. Those of Shardy's dialect:
 inline constexpr absl::string_view kDialectSharding = "sdy.sharding";
 inline constexpr absl::string_view kDialectShardingRule = "sdy.sharding_rule";

@@ -7,6 +7,7 @@
 
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
+#include "shardcall/partitioner/ir/build/async_pair.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 #include "shardcall/partitioner/pass/overlap_schedule.h"
@@ -123,60 +124,19 @@ class Overlap final : public Pass {
 
   // The start keeps the collective's name, which errors print.
   InstrId AddStart(const Module& m, InstrId id, ModuleCloner* cloner, Module* out) {
-    Context& context = out->context();
-    Instruction start = cloner->CopyOf(id);
     absl::InlinedVector<const Shape*, 8> shapes;
     for (InstrId o : m.operands(id)) shapes.push_back(m.instr(o).shape);
-    const Shape* given = context.MakeTuple(shapes);
-    if (const AsyncForms* const forms = FormsOf(start.opcode); forms != nullptr) {
-      start.opcode = forms->start;
-      // The start of an all-reduce has the shape of its result only.
-      if (forms->whole != Opcode::kAllReduce) {
-        start.shape = context.MakeTuple({shapes.size() == 1 ? shapes[0] : given, start.shape});
-      }
-    } else {
-      AsyncAttrs async;
-      async.calls = Wrap(start, shapes, out);
-      async.sugar = true;
-      start.attrs = InternAttributes(context, async);
-      start.opcode = Opcode::kAsyncStart;
-      start.shape = context.MakeTuple({given, start.shape});
-    }
+    const Instruction start = AsyncStartOf(cloner->CopyOf(id), shapes, out);
     const InstrId now =
         out->Add(cloner->now(m.instr(id).computation), start, cloner->OperandsOf(id));
     cloner->CopyRare(id, now);
     return now;
   }
 
-  // A computation that contains only the collective.
-  CompId Wrap(const Instruction& collective, absl::Span<const Shape* const> operands, Module* out) {
-    const CompId comp = out->AddComputation("async_wrapped");
-    absl::InlinedVector<InstrId, 8> parameters;
-    for (size_t k = 0; k < operands.size(); ++k) {
-      ParameterAttrs attrs;
-      attrs.number = static_cast<int64_t>(k);
-      parameters.push_back(out->Add(comp, Opcode::kParameter, operands[k], {},
-                                    InternAttributes(out->context(), attrs)));
-    }
-    Instruction root = collective;
-    root.name = {};
-    out->SetRoot(comp, out->Add(comp, root, parameters));
-    return comp;
-  }
-
   void AddDone(const Module& m, InstrId id, InstrId start, ModuleCloner* cloner, Module* out) {
     const Instruction& from = m.instr(id);
-    Instruction done;
-    done.shape = from.shape;
+    Instruction done = AsyncDoneOf(out->instr(start), from.shape);
     done.metadata = from.metadata;
-    done.attrs = NoAttributes();
-    if (const AsyncForms* const forms = FormsStartedBy(out->instr(start).opcode);
-        forms != nullptr) {
-      done.opcode = forms->done;
-    } else {
-      done.opcode = Opcode::kAsyncDone;
-      done.attrs = out->instr(start).attrs;
-    }
     cloner->Add(id, done, {start}, cloner->now(from.computation));
   }
 

@@ -25,6 +25,7 @@
 #include "shardcall/partitioner/bindings/xla/manual_computation.h"
 #include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/build/started_calls.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
@@ -168,10 +169,11 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
 // (StableHLO, HLO proto, why there is only a proto, whether to use Shardy, [(name, platform,
 // address)], [(target, its further name)]). `known`: targets for which XLA has a function; `asked`:
 // those for which it has a partitioner; `ordinals`: the number of each device in the runtime, by
-// partition, if all of them are in this process.
+// partition, if all of them are in this process; `started_calls`: whether it reads collectives that
+// are started by calls.
 nb::tuple ForJax(const Program& p, const std::string& platform,
                  const std::vector<std::string>& known, const std::vector<std::string>& asked,
-                 const std::vector<int>& ordinals) {
+                 const std::vector<int>& ordinals, bool started_calls) {
   struct Made {
     std::vector<RenamedTarget> names;
     ExportedCalls calls;
@@ -193,6 +195,7 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
         m.calls, ExportCalls(whole.module, platform, p.num_partitions(), handlers, functions));
     m.names = RenamePartitioned({asked.begin(), asked.end()}, functions, &whole.module, &m.calls);
     for (ExportedTarget& t : communicating) m.calls.targets.push_back(std::move(t));
+    if (started_calls) whole.module = WithStartedCalls(std::move(whole.module));
     StablehloOptions stablehlo;
     stablehlo.typed_calls = m.calls.renamed;
     absl::StatusOr<std::string> written = WriteStablehloBytecode(whole.module, stablehlo);
@@ -347,7 +350,7 @@ void DefinePrograms(nb::module_& m) {
       .def("inputs", [](const Program& p) { return LeafTypes(ParameterLeaves(p.global())); })
       .def("outputs", [](const Program& p) { return LeafTypes(ResultLeaves(p.global())); })
       .def("run", &RunProgram, "inputs"_a, "deadline_s"_a)
-      .def("for_jax", &ForJax, "platform"_a, "known"_a, "asked"_a, "ordinals"_a);
+      .def("for_jax", &ForJax, "platform"_a, "known"_a, "asked"_a, "ordinals"_a, "started_calls"_a);
   m.def(
       "looks_like_stablehlo", [](const nb::bytes& b) { return LooksLikeStablehlo(ViewOf(b)); },
       "bytes"_a);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/build/started_calls.h"
 #include "shardcall/partitioner/ir/proto/ignored_fields.h"
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
@@ -258,7 +259,15 @@ absl::StatusOr<Module> ReadModuleProto(absl::string_view bytes, std::shared_ptr<
     if (LooksLikeStablehlo(bytes)) return StablehloIsNotHlo(file_name);
     return reader.status();
   }
-  return reader.TakeModule();
+  Module module = reader.TakeModule();
+  const ProtoForm form = module.proto_source()->form;
+  SHARDCALL_ASSIGN_OR_RETURN(module, WithStartedOps(std::move(module)));
+  if (module.proto_source() == nullptr) {  // of its ids none is left
+    auto source = std::make_shared<ProtoSource>();
+    source->form = form;
+    module.KeepProtoSource(std::move(source));
+  }
+  return module;
 }
 
 }  // namespace shardcall

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "shardcall/partitioner/ir/build/started_calls.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/text/parse/module_parser.h"
 #include "shardcall/sharding/base/status.h"
@@ -21,7 +22,7 @@ absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
     return parser.status();
   }
   module.KeepText(std::move(text));
-  return module;
+  return WithStartedOps(std::move(module));
 }
 
 }  // namespace shardcall

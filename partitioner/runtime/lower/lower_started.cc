@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/build/async_pair.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
@@ -47,21 +48,6 @@ absl::Status RunDone(StepRun& run) {
     run.Set(static_cast<int>(k), std::move(results[k]));
   }
   return absl::OkStatus();
-}
-
-// The op that an async-start wraps, if its computation is a collective over parameters and nothing
-// else. Invalid for other computations, which may compute or call handlers.
-InstrId WrappedCollective(const Module& m, const Instruction& start) {
-  const Computation& comp = m.comp(start.as<AsyncAttrs>().calls);
-  const Instruction& root = m.instr(comp.root);
-  if (!HasTrait(root.opcode, kCollectiveOp) || HasTrait(root.opcode, kAsyncForm)) return InstrId();
-  for (InstrId id : comp.instructions) {
-    if (id != comp.root && m.instr(id).opcode != Opcode::kParameter) return InstrId();
-  }
-  for (InstrId id : comp.parameters) {
-    if (!m.instr(id).shape->IsArray()) return InstrId();
-  }
-  return comp.root;
 }
 
 bool Ends(Opcode start, Opcode user) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "shardcall/partitioner/ir/build/async_pair.h"
 #include "shardcall/partitioner/ir/shapes/collective_bytes.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
@@ -217,7 +218,7 @@ InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axe
 
 void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   const Module& m = b_.module();
-  const Instruction& instr = m.instr(id);
+  const Instruction& instr = Collective(id);
   CollectiveRecord r;
   r.local = id;
   r.computation = b_.computation();
@@ -233,9 +234,16 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   shared_.records.push_back(r);
 }
 
+const Instruction& Emitter::Collective(InstrId id) const {
+  const Module& m = b_.module();
+  if (m.instr(id).opcode != Opcode::kAsyncStart) return m.instr(id);
+  const InstrId wrapped = WrappedCollective(m, m.instr(id));
+  return m.instr(wrapped.valid() ? wrapped : id);
+}
+
 void Emitter::RecordAsWritten(InstrId id, int64_t num_devices) {
   int64_t group_size = num_devices, num_groups = 1;
-  const Instruction& instr = b_.module().instr(id);
+  const Instruction& instr = Collective(id);
   if (FormsEndedBy(instr.opcode) != nullptr) return;  // its start is recorded
   if (instr.attrs->kind == AttrKind::kCollective) {
     const ReplicaGroups& groups = instr.as<CollectiveAttrs>().groups;

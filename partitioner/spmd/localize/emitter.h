@@ -79,6 +79,8 @@ class Emitter {
 
  private:
   ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
+  // The collective that an instruction is, or that it starts.
+  const Instruction& Collective(InstrId id) const;
   InstrId ReduceParts(InstrId parts, int dim, PartialOp op);
   InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
   InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);

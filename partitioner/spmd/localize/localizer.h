@@ -159,6 +159,8 @@ class Localizer {
 
 // The operands of `op` with the shapes that the instruction has, tuples reassembled.
 LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
+// Records `op`, a collective of the input program or its start, of which `result` is a leaf.
+void RecordProgramsOwn(Localizer& l, const LocalOp& op, InstrId result);
 
 }  // namespace shardcall::inline internal
 

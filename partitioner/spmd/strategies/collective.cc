@@ -4,17 +4,21 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall::inline internal {
+
+void RecordProgramsOwn(Localizer& l, const LocalOp& op, InstrId result) {
+  const Module& m = l.local();
+  // The collective is the last instruction, or the operand of the get-tuple-elements of its
+  // results.
+  while (m.instr(result).opcode == Opcode::kGetTupleElement) result = m.operand(result, 0);
+  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
+  l.emitter().RecordAsWritten(result, l.program().num_partitions);
+}
+
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   const LocalIds out = l.Clone(op, AssembleOperands(l, op));
-  const Module& m = l.local();
-  // The collective is the last instruction, or the operand of the get-tuple-elements of its
-  // results.
-  InstrId id = out[0];
-  while (m.instr(id).opcode == Opcode::kGetTupleElement) id = m.operand(id, 0);
-  l.emitter().set_cause({CollectiveCause::Kind::kProgram, op.id, 0});
-  l.emitter().RecordAsWritten(id, l.program().num_partitions);
+  RecordProgramsOwn(l, op, out[0]);
   return out;
 }
 

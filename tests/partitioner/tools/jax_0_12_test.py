@@ -69,5 +69,51 @@ class Sorts(unittest.TestCase):
             self.assertIn('direction=LT, type=TOTALORDER', result.out)
 
 
+class StartedCollectives(unittest.TestCase):
+    """JAX writes the start and the done of a collective as calls with JSON."""
+
+    PROGRAMS = [os.path.join(DATA, f'started_collectives_d8{end}') for end in ('.txt', '.hlo.pb')]
+
+    def test_they_send_what_the_collectives_send(self):
+        for program in self.PROGRAMS:
+            result = command.run(['explain', program])
+            self.assertEqual((0, ''), (result.code, result.fault), result.err)
+            sent = {line.split()[0]: (int(line.split()[1]), int(line.split()[5]))
+                    for line in result.out.splitlines() if ' instructions,' in line}
+            self.assertEqual(sent, {'all-gather': (1, 64), 'all-reduce': (1, 96),
+                                    'all-to-all': (3, 96), 'collective-permute': (1, 64),
+                                    'reduce-scatter': (1, 32)}, result.out)
+
+    def test_partitioned_they_are_starts_and_dones(self):
+        for program in self.PROGRAMS:
+            text = command.run(['partition', program]).out
+            for op, count in (('all-gather', 1), ('all-reduce', 1), ('all-to-all', 3),
+                              ('collective-permute', 1), ('reduce-scatter', 1)):
+                self.assertEqual(text.count(f' {op}-start('), count, text)
+                self.assertEqual(text.count(f' {op}-done('), count, text)
+            self.assertNotIn('custom-call', text)
+
+    def test_they_give_what_the_collectives_give(self):
+        x = (np.arange(128, dtype=np.float32) % 23 - 11).reshape(8, 16)
+        blocks = x.reshape(4, 2, 2, 8)  # [a, row, b, column]
+        expected = [
+            np.concatenate([x, x], 1), blocks.sum(0).reshape(2, 16), x[:, :8] + x[:, 8:],
+            blocks.transpose(0, 2, 1, 3).reshape(8, 16), np.roll(x, 2, 0), x.reshape(4, 32),
+            # [a, row, b', b, column] to [a, b', row, b, column]
+            x.reshape(4, 2, 2, 2, 4).transpose(0, 2, 1, 3, 4).reshape(16, 8), x * 2]
+        with tempfile.TemporaryDirectory() as directory:
+            inputs, out = (os.path.join(directory, name) for name in ('in.npz', 'out.npz'))
+            np.savez(inputs, arg0=x)
+            for program in self.PROGRAMS:
+                result = command.run(['run', program, '--inputs=' + inputs, '--outputs=' + out])
+                self.assertEqual((0, ''), (result.code, result.fault), result.err)
+                found = list(np.load(out).values())
+                self.assertEqual(len(found), len(expected))
+                for k, (a, b) in enumerate(zip(expected, found)):
+                    np.testing.assert_array_equal(a, b, f'{program}, output {k}')
+                result = command.run(['verify', program, '--inputs=' + inputs])
+                self.assertEqual((0, ''), (result.code, result.fault), result.err)
+
+
 if __name__ == '__main__':
     unittest.main()

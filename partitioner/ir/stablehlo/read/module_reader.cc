@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
+#include "shardcall/partitioner/ir/build/started_calls.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
@@ -175,7 +176,7 @@ absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
   SHARDCALL_ASSIGN_OR_RETURN(const stablehlo::Bytecode code, stablehlo::Bytecode::Read(bytes));
   Module module(std::move(context));
   SHARDCALL_RETURN_IF_ERROR(stablehlo::ModuleReader(code, &module).Run());
-  return module;
+  return WithStartedOps(std::move(module));
 }
 
 }  // namespace shardcall::inline internal

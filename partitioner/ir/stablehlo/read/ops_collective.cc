@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
+#include "shardcall/partitioner/ir/build/moved_blocks.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
@@ -124,7 +125,7 @@ absl::Status ReadBroadcast(ComputationReader& c, const Operation& op) {
 }
 
 // HLO's all-to-all concatenates along the dimension that it splits. For another one, the blocks are
-// moved there: [.., C, .., n * S, ..] -> [.., n * C, .., S, ..].
+// moved there.
 absl::Status ReadAllToAll(ComputationReader& c, const Operation& op) {
   Collective all;
   SHARDCALL_RETURN_IF_ERROR(ReadShared(c, op, &all));
@@ -145,22 +146,16 @@ absl::Status ReadAllToAll(ComputationReader& c, const Operation& op) {
   const InstrId exchanged =
       c.Emit(op, Opcode::kAllToAll, from, {x}, InternAttributes(c.context(), all.attrs));
   if (split == concat) return c.Finish(op, exchanged);
-  std::vector<int64_t> dims(from->dims().begin(), from->dims().end()), order, moved;
-  dims[split] /= count;
-  dims.insert(dims.begin() + split, count);
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
-    if (d == split) continue;
-    if (d == (concat < split ? concat : concat + 1)) order.push_back(split);
-    order.push_back(d);
-  }
-  for (int64_t d : order) moved.push_back(dims[d]);
+  const MovedBlocks move = MoveBlocks(from->dims(), split, concat, count);
+  std::vector<int64_t> moved;
+  for (int64_t d : move.permutation) moved.push_back(move.dims[d]);
   const auto array = [&](absl::Span<const int64_t> sizes) {
     return c.context().WithDefaultLayout(c.context().MakeArray(from->element_type(), sizes));
   };
   const Attributes* reshape = InternAttributes(c.context(), ReshapeAttrs());
   DimensionsAttrs permutation;
-  permutation.dimensions = order;
-  const InstrId blocks = c.Emit(op, Opcode::kReshape, array(dims), {exchanged}, reshape);
+  permutation.dimensions = move.permutation;
+  const InstrId blocks = c.Emit(op, Opcode::kReshape, array(move.dims), {exchanged}, reshape);
   const InstrId transposed = c.Emit(op, Opcode::kTranspose, array(moved), {blocks},
                                     InternAttributes(c.context(), permutation));
   return c.Finish(op, c.Emit(op, Opcode::kReshape, shape, {transposed}, reshape));

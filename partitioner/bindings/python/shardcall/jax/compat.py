@@ -240,6 +240,12 @@ def set_ffi_call_lowering(rule):
     _register_lowering(_ffi_call_p, rule)
 
 
+
+def started_calls():
+    """Whether JAX, and so XLA, has a started collective as two calls, as since 0.12."""
+    return _at('jax._src.lax.parallel:_emit_async_start_custom_call') is not _ABSENT
+
+
 # What shardcall.xla_client and shardcall.partitioners, which work without JAX, take of jaxlib.
 for _name in ('Shape', 'Shape.to_serialized_proto', 'OpSharding', 'HloSharding.from_proto',
               'HloSharding.from_string', 'HloSharding.to_proto', 'HloSharding.v3_to_v2_sharding',

@@ -156,7 +156,8 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         program.write_report(settings.report)
     platform = _platform(backend)
     code, proto, why, shardy, functions, names = program.for_jax(
-        platform, _known(platform), partitioners.known_to_xla(), _ordinals(backend, devices))
+        platform, _known(platform), partitioners.known_to_xla(), _ordinals(backend, devices),
+        compat.started_calls())
     _register(backend, functions)
     _register_again(platform, names)
     if not code:  # XLA converts what our writer does not
