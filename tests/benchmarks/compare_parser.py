@@ -87,7 +87,7 @@ def main():
         from jaxlib import _hlo  # noqa: F401, pylint: disable=unused-import
     except ImportError as e:
         print(f'SKIPPED: jaxlib with an HLO parser cannot be imported ({e}); '
-              'pip install jaxlib==0.10.2')
+              'pip install jaxlib')
         return 77
     files = [p for p in args.paths if not os.path.isdir(p)]
     for folder in (p for p in args.paths if os.path.isdir(p)):

@@ -180,13 +180,14 @@ def make_all(todo, options):
         while todo:
             run = subprocess.run([sys.executable, __file__, options.out, '--dumps=' + dumps,
                                   '--worker', *todo], env=environment, stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL, text=True, check=False)
+                                 stderr=subprocess.PIPE, text=True, check=False)
             done = re.findall(r'^DONE ?(.*)$', run.stdout, re.M)
             wrong.update({file: why for file, why in zip(todo, done) if why})
             todo = todo[len(done):]
             if todo:
                 text = dumped(todo[0].rpartition('.')[0], dumps)
-                wrong[todo[0]] = f'XLA ends the process with {run.returncode}'
+                says = re.findall(r'Check failed: .*', run.stderr) or run.stderr.splitlines()[-1:]
+                wrong[todo[0]] = f'the process ends with {run.returncode}, {says[:1]}'
                 if text:
                     store(options.out, *todo[0].split('.'), text)
                     wrong[todo[0]] += ', after the dump'
