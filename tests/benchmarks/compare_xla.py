@@ -6,7 +6,7 @@
 
 TOOL.py measures XLA: `python3 TOOL.py partition FILE -n N [--shardy] --repeat R`
 prints JSON that holds "time_us", the microseconds of XLA's sharding propagation
-and partitioning alone. --shardy is given for files named *.sdy.hlo. Ours is the
+and partitioning alone. --shardy is given for files named *.sdy.hlo and *.jax12.hlo. Ours is the
 CPU time from import to clean-up, XLA's is wall-clock time, so the ratio means
 something on a quiet machine only. Exit code 0 whatever the ratio.
 """
@@ -23,7 +23,7 @@ def xla_microseconds(tool, path, repeat):
     with open(path) as f:
         partitions = int(re.search(r'num_partitions=(\d+)', f.read()).group(1))
     command = [sys.executable, tool, 'partition', path, '-n', str(partitions), '--repeat', str(repeat)]
-    if path.endswith('.sdy.hlo'):
+    if path.endswith(('.sdy.hlo', '.jax12.hlo')):
         command.append('--shardy')
     out = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     return json.loads(out[out.index('{'):])['time_us']
