@@ -8,10 +8,10 @@
 FOLDER has tests/, files of JAX's tests at the tag of the version that is installed, and pass.txt,
 the tests of them that pass under JAX alone, which --alone writes. By default it is
 SHARDCALL_CORPUS/../jax_tests, which is of JAX 0.10.2, or for any other version
-SHARDCALL_CORPUS/../jax_tests_VERSION. Without --all the tests of pjit are left out: they take
-minutes. What fails must stand in tests/status/jax_tests.json, and what stands there must fail;
---record writes the counts of the version, and what newly fails, into it. Exit status 77 without the
-tests, pytest or the package.
+SHARDCALL_CORPUS/../jax_tests_VERSION. Without --all the tests of pjit and shard_map are left out:
+they take minutes. What fails must stand in tests/status/jax_tests.json, and what stands there must
+fail; --record writes the counts of the version, and what newly fails, into it. Exit status 77
+without the tests, pytest or the package.
 """
 import argparse
 import glob
@@ -34,10 +34,9 @@ def under_shardcall():
     with sj.partitioner(allow_replicate=('all',)):
         yield
 """
+LONG = ('tests/pjit_test.py', 'tests/shard_map_test.py')
 # What fails, and why.
 RECORD = os.path.join(HERE, '../../../status/jax_tests.json')
-
-
 
 
 def version():
@@ -122,7 +121,7 @@ def main():
     with open(os.path.join(options.tests, 'pass.txt'), encoding='utf-8') as f:
         wanted = [line.strip() for line in f if line.strip()]
     if not options.all:
-        wanted = [w for w in wanted if 'pjit_test.py' not in w]
+        wanted = [w for w in wanted if w.split('::')[0] not in LONG]
     reasons = recorded().get(version(), {'fails': {}})['fails']
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, 'shardcall_fixture.py'), 'w', encoding='utf-8') as f:
