@@ -39,6 +39,8 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeExplicitStarts());
   passes.push_back(MakeRowMajorResults());
+  passes.push_back(MakeSeparateInits());
+  passes.push_back(MakeKeptOperands());
   PipelineOptions pipeline;
   if (options.dump) {
     pipeline.dump = [&](absl::string_view name, const Module& m) {

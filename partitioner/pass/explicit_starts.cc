@@ -15,17 +15,14 @@
 //   before:  z = scatter(x, i, u)
 //   after:   c = clamp(0, i, size(x) - size(u)), old = dynamic-slice(x, c)
 //            z = dynamic-update-slice(x, select(c == i, op(old, u), old), c)
-#include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/value_range.h"
-#include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/pass/nested_slices.h"
 #include "shardcall/partitioner/pass/one_scatter.h"
 #include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
 namespace {
@@ -35,35 +32,16 @@ class ExplicitStarts : public Pass {
   absl::string_view name() const override { return "explicit-starts"; }
 
   absl::StatusOr<PassResult> Run(const Module& m) override {
-    PassResult out((Module(m.shared_context())));
     const std::vector<bool> nested = NestedSlices(m);
-    out.changed = absl::c_linear_search(nested, true);
-    if (!out.changed) return out;
-    ModuleCloner cloner(m, &out.module);
-    MonoidTable monoids(&out.module);
-    cloner.CopyHeader();
-    for (int c = 0; c < m.num_computations(); ++c) cloner.AddComputation(CompId(c));
-    // A map's computation has to be whole when the map is made.
-    for (const CompId c : ComputationPostOrder(m)) {
-      GraphBuilder b(&out.module, cloner.now(c), &monoids);
-      for (InstrId id : m.comp(c).instructions) {
-        if (!nested[id.value]) {
-          cloner.Clone(id);
-          continue;
-        }
-        b.set_metadata(m.instr(id).metadata);
-        if (m.instr(id).opcode == Opcode::kScatter) {
-          MakeScatterExplicit(m, id, b, &cloner);
-        } else {
-          CloneWithClamps(m, id, b, &cloner);
-        }
-      }
-      cloner.SetRoot(c);
-    }
-    out.module.set_entry(cloner.now(m.entry()));
-    out.moved_to = cloner.TakeInstructions();
-    out.comp_moved_to = cloner.TakeComputations();
-    return out;
+    return RewriteInstructions(
+        m, [&](InstrId id) { return nested[id.value]; },
+        [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
+          if (m.instr(id).opcode == Opcode::kScatter) {
+            MakeScatterExplicit(m, id, b, cloner);
+          } else {
+            CloneWithClamps(m, id, b, cloner);
+          }
+        });
   }
 
  private:

@@ -12,14 +12,6 @@
 namespace shardcall::inline internal {
 namespace {
 
-bool OneWindow(const Shape& indices, int64_t index_vector_dim) {
-  int64_t windows = 1;
-  for (int d = 0; d < indices.rank(); ++d) {
-    if (d != index_vector_dim) windows *= indices.dim(d);
-  }
-  return windows == 1;
-}
-
 // Ops that compilers make one slice, or one update, of, if they have one window.
 struct SliceRow {
   Opcode opcode;
@@ -41,7 +33,7 @@ bool IsSlice(const Module& m, const Instruction& i) {
     return false;
   }
   return row->index_vector_dim == nullptr ||
-         OneWindow(*m.instr(operands[operands.size() / 2]).shape, row->index_vector_dim(i));
+         HasOneWindow(*m.instr(operands[operands.size() / 2]).shape, row->index_vector_dim(i));
 }
 
 bool IsEmpty(const Instruction& i) { return i.shape->IsArray() && i.shape->num_elements() == 0; }
@@ -197,6 +189,14 @@ class Walk {
 };
 
 }  // namespace
+
+bool HasOneWindow(const Shape& indices, int64_t index_vector_dim) {
+  int64_t windows = 1;
+  for (int d = 0; d < indices.rank(); ++d) {
+    if (d != index_vector_dim) windows *= indices.dim(d);
+  }
+  return windows == 1;
+}
 
 std::vector<bool> NestedSlices(const Module& module) { return Walk(module).Nested(); }
 

@@ -19,6 +19,9 @@ namespace shardcall::inline internal {
 // hand elements on. O(instructions x depth of calls).
 std::vector<bool> NestedSlices(const Module& module);
 
+// Whether a gather or scatter by these indices has one window.
+bool HasOneWindow(const Shape& indices, int64_t index_vector_dim);
+
 // The largest start, by scalar operand from `first` on, or by component of the index vector.
 struct StartLimits {
   int first = 0;

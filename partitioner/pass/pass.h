@@ -55,6 +55,13 @@ std::unique_ptr<Pass> MakeExplicitStarts();
 // (row_major_results.cc).
 std::unique_ptr<Pass> MakeRowMajorResults();
 
+// Lets reductions start from the identity, and combines other inits with their results
+// (separate_inits.cc).
+std::unique_ptr<Pass> MakeSeparateInits();
+
+// Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
+std::unique_ptr<Pass> MakeKeptOperands();
+
 // Names every instruction and computation, uniquely in the module: given names
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);

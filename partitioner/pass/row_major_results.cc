@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/ir/build/builder.h"
-#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/pass/pass.h"
+#include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
 namespace {
@@ -29,34 +28,22 @@ class RowMajorResults : public Pass {
   absl::string_view name() const override { return "row-major-results"; }
 
   absl::StatusOr<PassResult> Run(const Module& m) override {
-    PassResult out((Module(m.shared_context())));
-    out.changed = Concerns(m);
-    if (!out.changed) return out;
-    ModuleCloner cloner(m, &out.module);
-    MonoidTable monoids(&out.module);
-    cloner.CopyHeader();
-    for (int c = 0; c < m.num_computations(); ++c) cloner.AddComputation(CompId(c));
-    // A map's computation has to be whole when the map is made.
-    for (const CompId c : ComputationPostOrder(m)) {
-      GraphBuilder b(&out.module, cloner.now(c), &monoids);
-      for (InstrId id : m.comp(c).instructions) {
-        const InstrId now = cloner.Clone(id);
-        if (!absl::c_linear_search(kRowMajorOnly, m.instr(id).opcode)) continue;
-        b.set_metadata(m.instr(id).metadata);
-        const Shape* row_major = b.context().WithDefaultLayout(b.shape(now)->bare());
-        const std::vector<const Shape*> operands = {row_major};
-        CustomCallAttrs attrs;
-        attrs.target = KnownTargetText(KnownTarget::kLayoutConstraint);
-        attrs.has_layout_constraints = true;
-        attrs.operand_layouts = operands;
-        cloner.Set(id, b.CustomCall(attrs, {now}, row_major));
-      }
-      cloner.SetRoot(c);
-    }
-    out.module.set_entry(cloner.now(m.entry()));
-    out.moved_to = cloner.TakeInstructions();
-    out.comp_moved_to = cloner.TakeComputations();
-    return out;
+    const bool concerns = Concerns(m);
+    return RewriteInstructions(
+        m,
+        [&](InstrId id) {
+          return concerns && absl::c_linear_search(kRowMajorOnly, m.instr(id).opcode);
+        },
+        [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
+          const InstrId now = cloner->Clone(id);
+          const Shape* row_major = b.context().WithDefaultLayout(b.shape(now)->bare());
+          const std::vector<const Shape*> operands = {row_major};
+          CustomCallAttrs attrs;
+          attrs.target = KnownTargetText(KnownTarget::kLayoutConstraint);
+          attrs.has_layout_constraints = true;
+          attrs.operand_layouts = operands;
+          cloner->Set(id, b.CustomCall(attrs, {now}, row_major));
+        });
   }
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce over a sharded dimension: padding is set to the identity, and another init value is
 // counted once.
-#include <cstring>
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -12,20 +12,6 @@
 
 namespace shardcall::inline internal {
 namespace {
-
-bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
-  const Instruction& i = m.instr(id);
-  if (i.opcode != Opcode::kConstant || !i.shape->IsArray() || i.shape->rank() != 0) return false;
-  const Literal* literal = i.as<ConstantAttrs>().literal;
-  for (ZeroSign zero : {ZeroSign::kPositive, ZeroSign::kExact}) {
-    const Literal* identity = IdentityLiteral(m.context(), monoid, i.shape->element_type(), zero);
-    if (identity != nullptr && identity->data.size() == literal->data.size() &&
-        std::memcmp(identity->data.data(), literal->data.data(), literal->data.size()) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds operands = op.operands;

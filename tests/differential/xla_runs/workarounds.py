@@ -4,18 +4,10 @@ means the same and keeps clear of it. Where XLA's numbers are not ours and the r
 module has ours, the fault is XLA's, and our numbers have been judged all the same.
 workarounds_test.py shows each fault in the smallest module that has it."""
 
-import math
 import re
 
 from collective_bytes import Instruction
 from rewriting import Lines, Text, array, dims_of, element_of, listed
-
-
-def merged_slices(t, i):
-    if i.opcode not in ('dynamic-slice', 'gather', 'scatter', 'dynamic-update-slice'):
-        return None
-    source = t.source(i.operands()[0], ('broadcast',))
-    return t.kept(i, 0) if source and source.opcode in ('dynamic-slice', 'gather') else None
 
 
 def overlapping_update(t, i):
@@ -61,39 +53,6 @@ def bound_again(t, i):
     return None
 
 
-def reduction_of_one(t, i):
-    if i.opcode != 'reduce' or len(i.operands()) != 2:
-        return None
-    x, init = i.operands()
-    dims = dims_of(t.type(x))
-    if '<=' in t.type(x) or any(dims[d] != 1 for d in listed(i, 'dimensions')):
-        return None
-    shaped, shaped_name = t.fresh(i.type, f'reshape(%{x})')
-    spread, spread_name = t.fresh(i.type, f'broadcast(%{init}), dimensions={{}}')
-    to_apply = i.attribute('to_apply')
-    rank = len(dims_of(i.type))
-    return [shaped, spread, t.line(
-        i, [spread_name, shaped_name], 'map',
-        f', dimensions={{{", ".join(map(str, range(rank)))}}}, to_apply={to_apply}')]
-
-
-def reduction_by_windows(t, i):
-    """From the identity, and the init afterwards."""
-    identity = {'add': '0', 'multiply': '1', 'xor': '0'}
-    if i.opcode != 'reduce' or len(i.operands()) != 2 or t.reducer(i) not in identity \
-            or reduction_of_parts(t, i):
-        return None
-    x, init = i.operands()
-    value = identity[t.reducer(i)]
-    if init in t.by_name and (t.by_name[init].opcode, t.by_name[init].inside) == ('constant', value):
-        return None
-    start, start_name = t.fresh(t.type(init), f'constant({value})')
-    attributes = f', dimensions={i.attribute("dimensions")}, to_apply={i.attribute("to_apply")}'
-    sums, sums_name = t.fresh(i.type, f'reduce(%{x}, %{start_name}){attributes}')
-    spread, spread_name = t.fresh(i.type, f'broadcast(%{init}), dimensions={{}}')
-    return [start, sums, spread, t.line(i, [sums_name, spread_name], t.reducer(i), '')]
-
-
 def reduction_that_loses_nan(t, i):
     if i.opcode != 'all-reduce' or element_of(i.type) not in ('f16', 'bf16', 'f32', 'f64') or \
             t.reducer(i) not in ('minimum', 'maximum'):
@@ -110,19 +69,6 @@ def reduction_that_loses_nan(t, i):
         '-' if t.reducer(i) == 'maximum' else ''))
     return [one, all_, first, t.line(i, [all_name, first_name], 'reduce',
                                      f', dimensions={{0}}, to_apply={i.attribute("to_apply")}')]
-
-
-def complex_sum(t, i):
-    return t.kept(i, 0) if i.opcode == 'all-reduce' and element_of(i.type) in ('c64', 'c128') \
-        else None
-
-
-def reduction_of_parts(t, i):
-    if i.opcode != 'reduce':
-        return None
-    source = t.source(i.operands()[0], ('get-tuple-element',))
-    return t.kept(i, 0) if source and source.opcode in (
-        'concatenate', 'all-to-all', 'rng-bit-generator') else None
 
 
 def integer_power(t, i):
@@ -252,36 +198,12 @@ def narrow_top(t, i):
             t.line(i, [narrow_name, second_name], 'tuple', '')]
 
 
-def fft_of_other_layout(t, i):
-    """Operand and result are laid out in one row."""
-    if i.opcode != 'fft':
-        return None
-    x = i.operands()[0]
-    kind = t.type(x)
-    lines = Lines(t, array(element_of(kind), [math.prod(dims_of(kind))]))
-    kept = lines.new('opt-barrier', lines.new('reshape', x))
-    made = lines.new('fft', lines.new('reshape', kept, kind=kind), kind=i.type, rest=i.attributes)
-    lines.kind = array(element_of(i.type), [math.prod(dims_of(i.type))])
-    row = lines.new('opt-barrier', lines.new('reshape', made))
-    return lines + [t.line(i, [row], 'reshape', '')]
-
-
 FAULTS = [
     (overlapping_update,
      'XLA:CPU updates an array in place by elements of its own that it has overwritten'),
-    (merged_slices,
-     'XLA merges a dynamic-slice into the one that it reads from (either may be what a gather or '
-     "scatter by one index becomes): the inner's index is clamped by the outer's size"),
     (bound_again,
      'XLA takes a clamp to be no less than its lower bound where the upper one is below that'),
-    (reduction_of_one, 'XLA drops the init of a reduction of one element'),
     (reduction_that_loses_nan, "XLA:CPU's all-reduce by minimum or maximum loses NaN"),
-    (complex_sum, 'XLA dies over an all-reduce of a complex constant'),
-    (reduction_of_parts,
-     'XLA reduces the parts of a concatenate, which all-to-all and rng-bit-generator become, one '
-     'by one, from the init each time'),
-    (reduction_by_windows,
-     'XLA reduces many elements by windows first, from the init, and then from the init again'),
     (integer_power, "XLA:CPU looks at six bits of the exponent of an integer's power, and "
                     'rewrites a power of -1 to 1 / x, which is -1 where x is 0'),
     (bits_of_narrow, 'XLA:CPU counts other bits of a signed number of 4 than its own'),
@@ -291,12 +213,11 @@ FAULTS = [
                        'convolution is negative'),
     (dilated_groups, 'XLA dies over a convolution in groups whose operand is dilated'),
     (scatter_without_indices, 'XLA:CPU leaves out updates of a scatter without index dimensions'),
-    (fft_of_other_layout, 'XLA:CPU gives an fft an operand in a layout that it refuses'),
     (narrow_top, "XLA's topk-decomposer gives the layout of a 4-bit operand to its s32 iota"),
 ]
 
 # Which jaxlib 0.12 has no longer.
-GONE = [merged_slices, folded_zeros, folded_division, scatter_without_indices]
+GONE = [folded_zeros, folded_division, scatter_without_indices]
 
 
 def applied(text, faults):

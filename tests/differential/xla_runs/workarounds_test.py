@@ -21,19 +21,12 @@ import jaxlib_parser  # noqa: E402
 
 TWO = '%{op}.{t} (x: {t}[], y: {t}[]) -> {t}[] {{\n  %x = {t}[] parameter(0)\n' \
       '  %y = {t}[] parameter(1)\n  ROOT %xy = {t}[] {op}(%x, %y)\n}}\n'
-ADD, ADD_C, ADD_I, MIN = (TWO.format(op=op, t=t) for op, t in (
-    ('add', 'f32'), ('add', 'c64'), ('add', 's32'), ('minimum', 'f32')))
+ADD, ADD_I, MIN = (TWO.format(op=op, t=t) for op, t in (
+    ('add', 'f32'), ('add', 's32'), ('minimum', 'f32')))
 NAN = float('nan')
 
 # fault: (devices, computations, the entry's instructions, arguments, results).
 CASES = {
-    'merged_slices': (1, '', '''
-  %a = s32[6] parameter(0)
-  %i = s32[] parameter(1)
-  %inner = s32[4] dynamic-slice(%a, %i), dynamic_slice_sizes={4}
-  %j = s32[] parameter(2)
-  ROOT %outer = s32[2] dynamic-slice(%inner, %j), dynamic_slice_sizes={2}''',
-                      [('s32', [0, 1, 2, 3, 4, 5]), ('s32', 5), ('s32', 0)], ('s32', [2, 3])),
     # Every other element of rows 1 to 11, by elements 6 to 49.
     'overlapping_update': (1, ADD_I, '''
   %a = s32[2,96] parameter(0)
@@ -53,18 +46,6 @@ CASES = {
   %between = f32[2] clamp(%low, %low, %high)
   ROOT %most = f32[2] maximum(%between, %low)''',
                     [('f32', [2, -1]), ('f32', [1, 1])], ('f32', [2, -1])),
-    'reduction_of_one': (1, ADD, '''
-  %a = f32[1,2] parameter(0)
-  %init = f32[] parameter(1)
-  ROOT %sum = f32[2] reduce(%a, %init), dimensions={0}, to_apply=%add.f32''',
-                         [('f32', [[1, 2]]), ('f32', 5)], ('f32', [6, 7])),
-    'reduction_by_windows': (1, ADD, '''
-  %a = f32[] parameter(0)
-  %init = f32[] parameter(1)
-  %many = f32[2,2,2,60] broadcast(%a), dimensions={}
-  %all = f32[2,2,2,60] opt-barrier(%many)
-  ROOT %sum = f32[2] reduce(%all, %init), dimensions={0,2,3}, to_apply=%add.f32''',
-                             [('f32', 1), ('f32', 5)], ('f32', [245, 245])),
     'reduction_that_loses_nan': (2, MIN, '''
   %a = f32[2] parameter(0)
   %mine = f32[2] add(%a, %a)
@@ -74,17 +55,6 @@ CASES = {
   %sum = f32[2] add(%mine, %all)
   ROOT %least = f32[2] all-reduce(%sum), channel_id=1, replica_groups={{0,1}}, \
 use_global_device_ids=true, to_apply=%minimum.f32''', [('f32', [NAN, 1])], ('f32', [NAN, 2])),
-    'complex_sum': (2, ADD_C, '''
-  %two = c64[] constant((2, 0))
-  %twos = c64[2,2] broadcast(%two), dimensions={}
-  ROOT %sum = c64[2,2] all-reduce(%twos), channel_id=1, replica_groups={{0,1}}, \
-use_global_device_ids=true, to_apply=%add.c64''', [], ('c64', [[4, 4], [4, 4]])),
-    'reduction_of_parts': (1, ADD, '''
-  %a = f32[2] parameter(0)
-  %both = f32[4] concatenate(%a, %a), dimensions={0}
-  %init = f32[] parameter(1)
-  ROOT %sum = f32[] reduce(%both, %init), dimensions={0}, to_apply=%add.f32''',
-                           [('f32', [1, 2]), ('f32', 7)], ('f32', 13)),
     'integer_power': (1, '', '''
   %a = u32[2] parameter(0)
   %e = u32[2] parameter(1)
@@ -123,13 +93,6 @@ dim_labels=bf01_01io->bf01, feature_group_count=2''',
 scatter_dims_to_operand_dims={}, index_vector_dim=1, to_apply=%add.f32''',
                                 [('f32', [1]), ('s32', [[], [], []]), ('f32', [[1], [2], [4]])],
                                 ('f32', [8])),
-    'fft_of_other_layout': (2, '', '''
-  %a = f32[2,3] parameter(0)
-  %f = c64[2,2] fft(%a), fft_type=RFFT, fft_length={3}
-  ROOT %both = c64[2,4] all-gather(%f), channel_id=1, replica_groups={{0,1}}, \
-dimensions={1}, use_global_device_ids=true''',
-                            [('f32', [[1, 1, 1], [2, 2, 2]])],
-                            ('c64', [[3, 0, 3, 0], [6, 0, 6, 0]])),
     'narrow_top': (1, '', '''
   %a = s4[3] parameter(0)
   %top = (s4[1], s32[1]) topk(%a), k=1, largest=true

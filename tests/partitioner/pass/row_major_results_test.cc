@@ -5,10 +5,7 @@
 
 #include <string>
 
-#include "shardcall/partitioner/ir/text/printer.h"
-#include "shardcall/partitioner/ir/verifier/verifier.h"
-#include "shardcall/partitioner/pass/pass.h"
-#include "tests/support/verify_text.h"
+#include "tests/partitioner/pass/pass_testing.h"
 
 namespace shardcall {
 namespace {
@@ -17,14 +14,7 @@ using testing::HasSubstr;
 
 // The module's text after the pass; empty if it is the same.
 std::string Constrained(const std::string& body) {
-  absl::StatusOr<Module> m = ParseText("HloModule m, num_partitions=4\nENTRY e {\n" + body + "}\n");
-  EXPECT_TRUE(m.ok()) << m.status();
-  absl::StatusOr<PassResult> r = MakeRowMajorResults()->Run(*m);
-  EXPECT_TRUE(r.ok()) << r.status();
-  if (!r->changed) return "";
-  AssignNames(&r->module);
-  EXPECT_TRUE(VerifyModule(r->module, "").ok()) << VerifyModule(r->module, "");
-  return PrintModule(r->module);
+  return TextAfter(*MakeRowMajorResults(), "ENTRY e {\n" + body + "}\n");
 }
 
 TEST(RowMajorResults, AllUsersReadTheConstrainedResult) {

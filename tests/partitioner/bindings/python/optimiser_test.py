@@ -155,5 +155,96 @@ class Transforms(unittest.TestCase):
             np.testing.assert_allclose(back, x + 1, atol=1e-3)
 
 
+
+class OwnElements(unittest.TestCase):
+    """Updates by elements of the array that they update."""
+
+    def compare(self, f, reference, x):
+        for ins in SPECS:
+            for outs in SPECS:
+                with self.subTest(ins=ins, outs=outs):
+                    made = sj.jit(f, in_shardings=sharding(ins), out_shardings=sharding(outs))
+                    np.testing.assert_array_equal(np.asarray(made(x)), reference(x))
+
+    def test_a_shifted_part_of_a_cumulative_sum(self):
+        def reference(x):
+            y = np.cumsum(x, dtype=x.dtype)
+            z = y.copy()
+            z[2:6] = y[1:5]
+            return z
+
+        def f(x):
+            y = jnp.cumsum(x)
+            return y.at[2:6].set(y[1:5])
+        self.compare(f, reference, np.arange(16, dtype=np.float32) % 7 - 3)
+
+    def test_a_stencil_over_a_cumulative_sum(self):
+        def reference(x):
+            y = np.cumsum(x, dtype=x.dtype)
+            z = y.copy()
+            z[1:-1] = y[:-2] + y[2:] - y[1:-1]
+            return z
+
+        def f(x):
+            y = jnp.cumsum(x)
+            return y.at[1:-1].set(y[:-2] + y[2:] - y[1:-1])
+        self.compare(f, reference, np.arange(16, dtype=np.float32) % 7 - 3)
+
+    @unittest.skipIf(jax.__version_info__ < (0, 12),
+                     'jaxlib 0.10.2 removes the barrier first, and jax.jit is as wrong')
+    def test_every_other_element_behind_a_reshape(self):
+        def reference(x):
+            rows = x.sum(0).reshape(16, 4, 2)
+            rows[1:12, :, 1] = x.sum(0)[6:50].reshape(11, 4)
+            return rows
+
+        def f(x):
+            total = x.sum(0)
+            return lax.dynamic_update_slice(total.reshape(16, 4, 2),
+                                            total[6:50].reshape(11, 4, 1), (1, 0, 1))
+        self.compare(f, reference, np.stack([np.arange(128)] * 16).astype(np.int32))
+
+
+class Reductions(unittest.TestCase):
+    def test_an_init_counts_once(self):
+        x = (np.arange(64 * 240) % 5 - 2).reshape(64, 240).astype(np.int32)
+        rows = [P(), P('a'), P('a', 'b'), P(None, 'a')]
+        for op, reference in ((lax.add, np.add), (lax.max, np.maximum)):
+            for shape in ((64, 240), (1, 240), (16, 4, 240)):
+                for dims in ((0,), (0, 1)):
+                    for spec in rows:
+                        if shape[0] == 1 and spec and spec[0]:
+                            continue
+                        with self.subTest(op=op, shape=shape, dims=dims, spec=spec):
+                            a = x[:shape[0] * (shape[1] if len(shape) == 3 else 1)].reshape(shape)
+                            f = sj.jit(lambda x, i, op=op, dims=dims: lax.reduce(x, i, op, dims),
+                                       in_shardings=(sharding(spec), sharding(P())))
+                            np.testing.assert_array_equal(
+                                np.asarray(f(a, np.int32(5))),
+                                reference(reference.reduce(a, axis=dims), np.int32(5)))
+
+    def test_an_init_counts_once_behind_an_all_to_all(self):
+        def f(x, i):
+            y = lax.with_sharding_constraint(x, sharding(P(None, 'a')))
+            return lax.reduce(y, i, lax.add, (0,))
+        x = np.arange(64, dtype=np.float32).reshape(8, 8)
+        made = sj.jit(f, in_shardings=(sharding(P('a')), sharding(P())),
+                      out_shardings=sharding(P('a')))
+        np.testing.assert_array_equal(np.asarray(made(x, np.float32(5))), x.sum(0) + 5)
+
+    def test_a_complex_constant(self):
+        """XLA dies over an all-reduce of one."""
+        def f():
+            full = jnp.full((8, 2), 2 + 1j, jnp.complex64)
+            return lax.with_sharding_constraint(full, sharding(P('a'))).sum(0)
+        np.testing.assert_array_equal(np.asarray(sj.jit(f, out_shardings=sharding(P()))()),
+                                      [16 + 8j] * 2)
+
+        def scattered():
+            return lax.psum_scatter(jnp.full((8,), 2 + 1j, jnp.complex64), 'a', tiled=True)
+        mapped = jax.shard_map(scattered, mesh=MESH, in_specs=(), out_specs=P('a'),
+                               check_vma=False)
+        np.testing.assert_array_equal(np.asarray(sj.jit(mapped)()), [8 + 4j] * 8)
+
 if __name__ == '__main__':
     unittest.main()

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/analysis/identity_constant.h"
+
+#include <cstring>
+
+#include "shardcall/partitioner/ir/monoid.h"
+
+namespace shardcall::inline internal {
+
+bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
+  const Instruction& i = m.instr(id);
+  if (i.opcode != Opcode::kConstant || !i.shape->IsArray() || i.shape->rank() != 0) return false;
+  const Literal* literal = i.as<ConstantAttrs>().literal;
+  for (ZeroSign zero : {ZeroSign::kPositive, ZeroSign::kExact}) {
+    const Literal* identity = IdentityLiteral(m.context(), monoid, i.shape->element_type(), zero);
+    if (identity != nullptr && identity->data.size() == literal->data.size() &&
+        std::memcmp(identity->data.data(), literal->data.data(), literal->data.size()) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace shardcall::inline internal

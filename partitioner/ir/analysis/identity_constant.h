@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_IDENTITY_CONSTANT_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_IDENTITY_CONSTANT_H_
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall::inline internal {
+
+// Whether the instruction is a scalar constant, and the identity of the monoid (monoid.h). Of a
+// float sum both zeros are.
+bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_IDENTITY_CONSTANT_H_

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_PASS_REWRITE_H_
+#define SHARDCALL_PARTITIONER_PASS_REWRITE_H_
+
+#include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
+#include "shardcall/partitioner/pass/pass.h"
+
+namespace shardcall::inline internal {
+
+// A copy of the module in which the instructions that `concerns` names are made by `make`, which
+// gets the old instruction and must give the cloner its copy, with `Set` or `Add`. Without such
+// instructions the result is not `changed`, and its module is empty.
+PassResult RewriteInstructions(
+    const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
+    absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_PASS_REWRITE_H_
