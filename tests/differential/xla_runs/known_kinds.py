@@ -33,8 +33,6 @@ KINDS = [
     (text_has(r' fft\('), r'^(result \d+ against ours: off by (\S+ of the largest value, )?'
      r'[\d.]+e-(0[6-9]|[1-9]\d)( where all are 0)?(; |$))+$',
      'what an fft cancels leaves roundings'),
-    (text_has(r' fft\('), 'fft_thunk.*IsMonotonicWithDim0Major',
-     'XLA:CPU gives an fft an operand in a layout that it refuses, rewritten too'),
     (text_has(r' scan\('), 'Slice dim size 1 greater than dynamic slice dimension: 0',
      "XLA's scan_expander makes an invalid slice of a scan of length 0"),
     (text_has(r' (asinh|acosh|atanh|sinh|cosh|asin|acos)\('), 'UNIMPLEMENTED',
