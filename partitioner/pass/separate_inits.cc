@@ -22,13 +22,13 @@ bool HasInit(const Module& m, InstrId id, Opcode* monoid) {
       !RecognizeMonoid(m, i.as<ReduceAttrs>().to_apply, monoid)) {
     return false;
   }
-  if (IdentityLiteral(m.context(), *monoid, i.shape->element_type()) == nullptr ||
+  const int64_t elements = m.instr(m.operand(id, 0)).shape->num_elements();
+  if (elements == 0 || IdentityLiteral(m.context(), *monoid, i.shape->element_type()) == nullptr ||
       IsIdentityConstant(m, m.operand(id, 1), *monoid)) {
     return false;
   }
   // A maximum of the init and the init is the init, so that only a dropped one matters.
-  return !IsIdempotent(*monoid) ||
-         m.instr(m.operand(id, 0)).shape->num_elements() == i.shape->num_elements();
+  return !IsIdempotent(*monoid) || elements == i.shape->num_elements();
 }
 
 class SeparateInits : public Pass {

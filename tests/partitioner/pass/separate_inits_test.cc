@@ -58,6 +58,11 @@ TEST(SeparateInits, OfAMaximumOfSeveralElementsStay) {
   EXPECT_NE(After(Reduction("xor", "s32", "constant(5)")), "");
 }
 
+// The result is the init, without an op.
+TEST(SeparateInits, OfNothingStay) {
+  EXPECT_EQ(After(Reduction("add", "f32", "parameter(1)", 0)), "");
+}
+
 // Where the op is no monoid there is no identity to start from.
 TEST(SeparateInits, OfOtherOpsStay) {
   EXPECT_EQ(After(Reduction("subtract", "f32", "parameter(1)")), "");
