@@ -62,6 +62,10 @@ std::unique_ptr<Pass> MakeSeparateInits();
 // Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
 std::unique_ptr<Pass> MakeKeptOperands();
 
+// Reduces floats by maximum and minimum across devices as integers of the same order
+// (ordered_extrema.cc), so that engines that lose a NaN in them keep it.
+std::unique_ptr<Pass> MakeOrderedExtrema();
+
 // Names every instruction and computation, uniquely in the module: given names
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/pjrt/program_source.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/pjrt/compile_options.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_handlers.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
+#include "shardcall/partitioner/bindings/xla/for_xla.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -61,8 +63,10 @@ absl::StatusOr<bool> SetLeaves(const Module& local, ProgramSource* source) {
 
 absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::string_view platform,
                                                 absl::Span<const int64_t> device_ids,
-                                                const Module& local,
+                                                const Module& per_device,
                                                 const HandlerRegistry* handlers) {
+  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla, ForXla(per_device));
+  const Module& local = for_xla.has_value() ? *for_xla : per_device;
   ProgramSource source;
   SHARDCALL_ASSIGN_OR_RETURN(const bool tupled, SetLeaves(local, &source));
   ProtoOptions proto;

@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/bindings/xla/manual_computation.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/bindings/xla/for_xla.h"
 #include "shardcall/partitioner/bindings/xla/manual_edge.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
@@ -180,6 +182,8 @@ absl::StatusOr<ManualComputation> AsManualComputation(const LocalProgram& local)
   const bool shardy = edge != nullptr;
   if (!shardy) edge = MakeGspmdEdge(local);
   SHARDCALL_ASSIGN_OR_RETURN(Module module, Writer(local, *edge).Write());
+  SHARDCALL_ASSIGN_OR_RETURN(std::optional<Module> for_xla, ForXla(module));
+  if (for_xla.has_value()) module = *std::move(for_xla);
   return ManualComputation{std::move(module), shardy};
 }
 

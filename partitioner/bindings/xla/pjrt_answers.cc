@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/bindings/xla/for_xla.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
@@ -211,7 +213,8 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
     SHARDCALL_ASSIGN_OR_RETURN(program, run(std::move(again.module), n));
   }
   PjrtPartitioned out;
-  const Module& local = program->local.module;
+  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla, ForXla(program->local.module));
+  const Module& local = for_xla.has_value() ? *for_xla : program->local.module;
   SHARDCALL_ASSIGN_OR_RETURN(out.module, WriteStablehloBytecode(local, {.all_call_layouts = true}));
   const Module& whole = program->global->program.module;
   const Computation& entry = whole.comp(whole.entry());

@@ -155,7 +155,6 @@ class Transforms(unittest.TestCase):
             np.testing.assert_allclose(back, x + 1, atol=1e-3)
 
 
-
 class OwnElements(unittest.TestCase):
     """Updates by elements of the array that they update."""
 
@@ -245,6 +244,33 @@ class Reductions(unittest.TestCase):
         mapped = jax.shard_map(scattered, mesh=MESH, in_specs=(), out_specs=P('a'),
                                check_vma=False)
         np.testing.assert_array_equal(np.asarray(sj.jit(mapped)()), [8 + 4j] * 8)
+
+class Extrema(unittest.TestCase):
+    """XLA:CPU loses a NaN in maxima and minima across devices, NCCL too."""
+
+    def test_maxima_and_minima_keep_nan_infinities_and_order(self):
+        x = np.array([[3, -1, -np.inf, -0.5, np.nan, -np.nan, np.inf, -2],
+                      [-4, -1, -np.inf, -7, 5, -np.inf, 1, 2]]).repeat(4, 0)
+        for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
+            for f, reference in ((jnp.max, np.max), (jnp.min, np.min)):
+                a = jnp.asarray(x, dtype)
+                want = reference(np.asarray(a, np.float32), axis=0)
+                for outs in (P(), P(('a', 'b'))):
+                    with self.subTest(dtype=dtype.__name__, of=reference.__name__, outs=outs):
+                        got = sj.jit(lambda a: f(a, axis=0), in_shardings=sharding(P(('a', 'b'))),
+                                     out_shardings=sharding(outs))(a)
+                        np.testing.assert_array_equal(np.asarray(got, np.float32), want)
+
+    def test_what_the_program_reduces_itself(self):
+        x = np.array([1, np.nan, 2, -np.nan, 3, 0, 1, 2], np.float32)
+
+        def f(x):
+            return jax.shard_map(lambda x: lax.pmax(x, 'a'), mesh=MESH, in_specs=P(('b', 'a')),
+                                 out_specs=P('b'))(x)
+
+        got = sj.jit(f, in_shardings=sharding(P()), out_shardings=sharding(P()))(x)
+        np.testing.assert_array_equal(got, np.max(x.reshape(2, 4), 1))
+
 
 if __name__ == '__main__':
     unittest.main()

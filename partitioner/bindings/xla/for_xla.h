@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What XLA is given of a per-device module, so that its numbers are the module's.
+#ifndef SHARDCALL_PARTITIONER_BINDINGS_XLA_FOR_XLA_H_
+#define SHARDCALL_PARTITIONER_BINDINGS_XLA_FOR_XLA_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall::inline internal {
+
+// A module that means the same as `module` and keeps clear of what XLA gets wrong, where our own
+// runtime does not: maxima and minima across devices that lose a NaN (pass `ordered-extrema`). None
+// if `module` needs no change. Instructions have other ids.
+absl::StatusOr<std::optional<Module>> ForXla(const Module& module);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_FOR_XLA_H_
