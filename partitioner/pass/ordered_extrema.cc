@@ -53,7 +53,10 @@ class OrderedExtrema : public Pass {
   absl::StatusOr<PassResult> Run(const Module& m) override {
     std::optional<MonoidTable> monoids;
     return RewriteInstructions(
-        m, [&](InstrId id) { return Started(m, id).has_value() || ExtremumOf(m, id).has_value(); },
+        m,
+        [&](InstrId id) {
+          return ExtremumEndedBy(m, id).has_value() || ExtremumOf(m, id).has_value();
+        },
         [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
           if (!monoids.has_value()) monoids.emplace(&b.module());
           if (const std::optional<Opcode> extremum = ExtremumOf(m, id)) {
@@ -81,7 +84,7 @@ class OrderedExtrema : public Pass {
   }
 
   // The same of the reduction that `id` ends.
-  static std::optional<Opcode> Started(const Module& m, InstrId id) {
+  static std::optional<Opcode> ExtremumEndedBy(const Module& m, InstrId id) {
     if (m.instr(id).opcode != Opcode::kAllReduceDone) return std::nullopt;
     return ExtremumOf(m, m.operand(id, 0));
   }

@@ -18,14 +18,10 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Legacy programs give all starts in one vector.
-bool HasScalarStarts(const Module& module, const Instruction& instr) {
+// Not where all starts are in one vector, as in legacy programs.
+bool Accepts(const Module& module, const Instruction& instr, int) {
   const auto operands = module.operands(instr);
   return operands.size() > 2 && module.instr(operands[2]).shape->rank() == 0;
-}
-
-bool Accepts(const Module& module, const Instruction& instr, int) {
-  return HasScalarStarts(module, instr);
 }
 
 // The part of the update that the window of one sharded dimension shows.

@@ -48,8 +48,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds out = l.Clone(op, {op.operands[0], indices}, InternAttributes(l.context(), attrs));
   if (!indexed) return out;
   // Zero where another device has the row: -0, to which each row, also one of -0, is added
-  // unchanged. Batch dims of the result are all that are not offset
-  // dims, in order.
+  // unchanged. Batch dims of the result are all that are not offset dims, in order.
   const Shape* result = b.shape(out[0]);
   std::vector<int64_t> batch;
   for (int64_t d = 0; d < result->rank(); ++d) {

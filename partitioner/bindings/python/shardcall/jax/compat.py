@@ -240,7 +240,6 @@ def set_ffi_call_lowering(rule):
     _register_lowering(_ffi_call_p, rule)
 
 
-
 def started_calls():
     """Whether JAX, and so XLA, has a started collective as two calls, as since 0.12."""
     return _at('jax._src.lax.parallel:_emit_async_start_custom_call') is not _ABSENT
