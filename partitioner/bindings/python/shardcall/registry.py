@@ -75,6 +75,13 @@ def declared(name):
     return _declared.get(name)
 
 
+def entry(key, name):
+    """What `rules` of a key, or else `declare`, say of a target, with the keys of a manifest; {}
+    where they say nothing."""
+    found = dict(key[0]).get(name) or _declared.get(name)
+    return {} if found is None else json.loads(found)
+
+
 _used = set()  # the entries of `rules` whose targets some program has called
 
 

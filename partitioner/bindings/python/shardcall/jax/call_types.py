@@ -4,8 +4,10 @@ meshes, and the manual axes of shard_map over which they vary."""
 import functools
 import json
 import math
+from collections.abc import Mapping
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from shardcall import _core
@@ -15,10 +17,34 @@ from shardcall.jax import compat
 from shardcall.jax import settings as _settings
 
 
+def _key():
+    settings = _settings.current()
+    return registry.key_of(None, ()) if settings is None else settings.targets
+
+
 def targets():
     """The targets that are known where this is called."""
-    settings = _settings.current()
-    return registry.targets_of(None, ()) if settings is None else registry.made(settings.targets)
+    return registry.made(_key())
+
+
+def batching(name):
+    """What is declared of vmap over a target's calls, as `target` takes it; None where nothing
+    is."""
+    return registry.entry(_key(), name).get('batching')
+
+
+def identity(value):
+    """Equal for attributes that a kernel gets as the same bytes of the same types: 0.0 is not -0.0,
+    1 is neither 1.0 nor True, and arrays can be looked up."""
+    if isinstance(value, Mapping):
+        return (dict, tuple((name, identity(value[name])) for name in sorted(value)))
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple(map(identity, value)))
+    if isinstance(value, (np.generic, np.ndarray)):  # np.float64 is a float, too
+        return (type(value), value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, float):
+        return (float, value.hex())
+    return (type(value), value)
 
 
 def plain(x):

@@ -1,8 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a target's calls pass their arrays: the options of jax.ffi.ffi_call for that."""
+"""A call of a target: how it passes its arrays, and what vmap makes of it."""
 import dataclasses
+import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
+
+import jax
+import jax.numpy as jnp
+
+from shardcall.jax import call_types
+from shardcall.jax import compat
+
+# So that JAX takes the caller's source line as that of a call.
+compat.register_exclusion(__file__)
+
+
+def listed(results):
+    """The results of a call as a list."""
+    return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def alike(results, made):
+    """`made`, a list, as one value where `results` is one."""
+    return made if isinstance(results, (tuple, list)) else made[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +50,7 @@ class Form:
 
 
 def _is_layout(value):
-    return hasattr(value, 'major_to_minor') or all(isinstance(d, int) for d in value)
+    return hasattr(value, 'major_to_minor') or all(isinstance(d, numbers.Integral) for d in value)
 
 
 def _wider(layout):
@@ -38,3 +58,81 @@ def _wider(layout):
         return None
     order = getattr(layout, 'major_to_minor', layout)
     return (0, *(d + 1 for d in order))
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A call of a target with given attributes and results.
+
+    Attributes:
+      name: of the target.
+      attributes: {name: value}, as jax.ffi.ffi_call takes them.
+      results: what has the shape and dtype of its result, or a list of such.
+      form: how it passes its arrays.
+      effect: it runs where nobody uses its results, too. One without results does.
+      batching: what vmap makes of it, as of `target`; None: what the target's rule says.
+    """
+    name: str
+    attributes: Mapping[str, Any]
+    results: Any
+    form: Form = Form()
+    effect: bool = False
+    batching: Union[str, Mapping[str, str], None] = None
+
+    def function(self):
+        """As a function of arrays, which vmap knows."""
+        @jax.custom_batching.custom_vmap
+        def call(*operands):
+            results = listed(self.results)
+            types = call_types.typed(self.name, self.attributes, results, operands)
+            return jax.ffi.ffi_call(
+                self.name, alike(self.results, types), has_side_effect=self.effect or not results,
+                **self.form.options())(*operands, **self.attributes)
+
+        @call.def_vmap
+        def batched(size, flags, *operands):
+            way = self._way(flags, operands)
+            if way == 'loop':
+                made = _loop(call, flags, operands)
+            else:
+                made = self._as_one_call(way, size, flags, operands)
+            return made, alike(self.results, [True] * len(listed(self.results)))
+
+        return call
+
+    def _way(self, flags, operands):
+        """What vmap over the operands that `flags` names makes of the call: a `batching`."""
+        way = self.batching
+        if way is None:
+            single = [jax.ShapeDtypeStruct(x.shape[1:] if flag else x.shape, x.dtype)
+                      for x, flag in zip(operands, flags)]
+            takes = call_types.takes_batch(self.name, self.attributes, single,
+                                           listed(self.results), flags)
+            way = 'leading' if takes else 'loop'
+        # What a result shares its buffer with is to be as large.
+        shared = way == 'broadcast' or all(flags[k] for k in self.form.input_output_aliases)
+        return way if shared else 'loop'
+
+    def _as_one_call(self, way, size, flags, operands):
+        if way == 'broadcast':
+            operands = [x if flag else jnp.broadcast_to(x, (size, *x.shape))
+                        for x, flag in zip(operands, flags)]
+            flags = [True] * len(operands)
+        wide = alike(self.results, [jax.ShapeDtypeStruct((size, *r.shape), r.dtype)
+                                    for r in listed(self.results)])
+        # The target's batching speaks of one more dimension. Whether the call takes a further
+        # one, its rule says. Another target has a batching of its own.
+        name, batching = self.name, None
+        if isinstance(way, Mapping):
+            name = way['target']
+            batching = call_types.batching(name)
+        return dataclasses.replace(self, name=name, results=wide, form=self.form.batched(flags),
+                                   batching=batching).function()(*operands)
+
+
+def _loop(call, flags, operands):
+    def step(carry, slices):
+        rest = iter(slices)
+        return carry, call(*(next(rest) if flag else x for x, flag in zip(operands, flags)))
+
+    return jax.lax.scan(step, None, [x for x, flag in zip(operands, flags) if flag])[1]

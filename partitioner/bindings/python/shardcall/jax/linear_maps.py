@@ -10,7 +10,10 @@ from jax.interpreters import batching
 from jax.interpreters import mlir
 
 from shardcall.jax import call_types
+from shardcall.jax import compat
 
+# So that JAX takes the caller's source line as that of a call.
+compat.register_exclusion(__file__)
 _linear_p = Primitive('shardcall_linear_map')
 _linear_p.multiple_results = True
 
@@ -20,6 +23,22 @@ def call(function, transpose, constants, arguments):
     cotangents)` is its transpose. All are lists of arrays, as are the results."""
     return _linear_p.bind(*constants, *arguments, num_constants=len(constants), function=function,
                           transpose=transpose)
+
+
+def identity(x, refuse):
+    """x. Where what is differentiated backwards depends on it, `refuse` is called, which raises."""
+    @jax.custom_jvp
+    def made(x):
+        return x
+
+    def transposed(_, cotangents):
+        refuse()
+
+    @made.defjvp
+    def forwards(operands, tangents):
+        return made(*operands), call(lambda _, moved: moved, transposed, [], list(tangents))[0]
+
+    return made(x)
 
 
 def _flat(*args, num_constants, function, transpose):
@@ -44,6 +63,8 @@ def _jvp(primals, tangents, **params):
 
 
 def _transpose(cotangents, *args, num_constants, function, transpose):
+    if all(type(c) is ad.Zero for c in cotangents):
+        return [None] * num_constants + [ad.Zero(x.aval) for x in args[num_constants:]]
     constants = args[:num_constants]
     made = _linear_p.bind(*constants, *map(ad.instantiate_zeros, cotangents),
                           num_constants=num_constants, function=transpose, transpose=function)

@@ -5,7 +5,6 @@ from typing import Any, Optional, Union
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from shardcall import registry
 from shardcall import xla_client
@@ -14,6 +13,7 @@ from shardcall.jax import call_types
 from shardcall.jax import calls
 from shardcall.jax import compat
 from shardcall.jax import derivatives
+from shardcall.jax import gradients
 
 # So that JAX takes the caller's source line as that of a call.
 compat.register_exclusion(__file__)
@@ -35,29 +35,6 @@ def _kernels(handler):
             for platform, kernel in handler.items()}
 
 
-def _listed(results):
-    return list(results) if isinstance(results, (tuple, list)) else [results]
-
-
-def _like(results, made):
-    """`made`, a list, as one value where `results` is one."""
-    return made if isinstance(results, (tuple, list)) else made[0]
-
-
-def _identity(value):
-    """Equal for attributes that a kernel gets as the same bytes of the same types: 0.0 is not -0.0,
-    1 is neither 1.0 nor True, and arrays can be looked up."""
-    if isinstance(value, Mapping):
-        return (dict, tuple((name, _identity(value[name])) for name in sorted(value)))
-    if isinstance(value, (list, tuple)):
-        return (type(value), tuple(map(_identity, value)))
-    if isinstance(value, (np.generic, np.ndarray)):  # np.float64 is a float, too
-        return (type(value), value.dtype.str, value.shape, value.tobytes())
-    if isinstance(value, float):
-        return (float, value.hex())
-    return (type(value), value)
-
-
 class Target:
     """A custom call as a function of arrays, which one calls, jits, vmaps, and differentiates
     with jax.grad. Its keywords are the call's attributes, as jax.ffi.ffi_call takes them.
@@ -77,15 +54,15 @@ class Target:
         self.__name__ = self.__qualname__ = name
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any:
-        key = _identity(attributes)
-        made = self._functions.get(key)
-        if made is None:
+        key = call_types.identity(attributes)
+        found = self._functions.get(key)
+        if found is None:
             if len(self._functions) >= 256:
                 self._functions.clear()
-            made = self._functions[key] = self._made(attributes)
+            found = self._functions[key] = _Calls(self, attributes).function
         # Operands that vary over fewer manual axes than others are cast here, where the gradient
         # sees it, and not within the call.
-        return made(*compat.auto_insert_reshard(*map(jnp.asarray, operands)))
+        return found(*compat.auto_insert_reshard(*map(jnp.asarray, operands)))
 
     def __repr__(self):
         return f'<shardcall.jax target {self.name}>'
@@ -99,7 +76,8 @@ class Target:
             that the rule does not fit.
         """
         made = self._untyped(operands, attributes)
-        return _like(made, call_types.typed(self.name, attributes, _listed(made), operands))
+        return calls.alike(made, call_types.typed(self.name, attributes, calls.listed(made),
+                                                  operands))
 
     def _untyped(self, operands, attributes):
         """The results' shapes and dtypes."""
@@ -109,109 +87,63 @@ class Target:
         made = call_types.results(self.name, attributes, specs)
         return made[0] if len(made) == 1 else made
 
-    def _made(self, attributes):
-        """The function for these attributes."""
-        def call(*operands):
-            results = self._untyped(operands, attributes)
-            return self._call(self.name, attributes, results, self._form)(*operands)
 
-        def pull(operands, results, cotangents):
-            if callable(self._vjp):
-                return self._vjp(operands, results, cotangents, **attributes)
-            return self._gradients(operands, results, cotangents, attributes)
+class _Calls:
+    """The calls of a Target with one set of attributes.
 
-        def push(operands, results, tangents):
-            if self._jvp is not None:
-                return self._jvp(operands, results, tangents, **attributes)
-            moved = made(*(t if derivatives.is_real(x) else x
-                           for x, t in zip(operands, tangents)))
-            return _like(moved, [t if derivatives.is_real(t) else derivatives.zero(t)
-                                 for t in _listed(moved)])
+    Attributes:
+      function: makes one, as a function of arrays that JAX differentiates.
+    """
 
-        if self._side_effect and self._vjp is None:
-            return call  # JAX has no derivatives of functions with an effect
-        derived = derivatives.with_derivatives(
-            self.name, call, None if self._vjp is None else pull,
-            push if self._linear or self._jvp is not None else None)
+    def __init__(self, target, attributes):
+        self._target, self._attributes = target, attributes
+        forwards = target._linear or target._jvp is not None
+        self.function = derivatives.with_derivatives(
+            target.name, self._call, None if target._vjp is None else self._pull,
+            self._push if forwards else None, self._takes)
 
-        def made(*operands):
-            return (derived if _listed(self._untyped(operands, attributes)) else call)(*operands)
+    def _call(self, *operands):
+        target = self._target
+        batching = target._batching
+        call = calls.Call(
+            target.name, self._attributes, target._untyped(operands, self._attributes),
+            target._form, target._side_effect,
+            call_types.batching(target.name) if batching is None else batching)
+        return call.function()(*operands)
 
-        return made
+    def _takes(self, k):
+        vjp = self._target._vjp
+        return vjp is None or callable(vjp) or gradients.takes(vjp, k)
 
-    def _call(self, name, attributes, results, form):
-        """A call of a target with such results, which vmap knows."""
-        # A call without results is made for its effect alone.
-        effect = self._side_effect or not _listed(results)
+    def _pull(self, operands, results, cotangents):
+        target = self._target
+        if callable(target._vjp):
+            return target._vjp(operands, results, cotangents, **self._attributes)
+        return gradients.by_target(
+            target.name, target._vjp, self._attributes, target._side_effect, operands,
+            calls.listed(results), calls.listed(cotangents))
 
-        @jax.custom_batching.custom_vmap
-        def call(*operands):
-            types = call_types.typed(name, attributes, _listed(results), operands)
-            return jax.ffi.ffi_call(name, _like(results, types), has_side_effect=effect,
-                                    **form.options())(*operands, **attributes)
+    def _push(self, operands, results, tangents):
+        if self._target._jvp is not None:
+            return self._target._jvp(operands, results, tangents, **self._attributes)
+        moved = self.function(*(t if derivatives.is_real(x) else x
+                                for x, t in zip(operands, tangents)))
+        return calls.alike(moved, [t if derivatives.is_real(t) else derivatives.zero(t)
+                                   for t in calls.listed(moved)])
 
-        @call.def_vmap
-        def batched(size, flags, *operands):
-            every = _like(results, [True] * len(_listed(results)))
-            way = self._way(name, attributes, results, form, flags, operands)
-            if way == 'loop':
-                return self._loop(call, flags, operands), every
-            if way == 'broadcast':
-                operands = [x if flag else jnp.broadcast_to(x, (size, *x.shape))
-                            for x, flag in zip(operands, flags)]
-                flags = [True] * len(operands)
-            wide = _like(results, [jax.ShapeDtypeStruct((size, *r.shape), r.dtype)
-                                   for r in _listed(results)])
-            target = way['target'] if isinstance(way, dict) else name
-            return self._call(target, attributes, wide, form.batched(flags))(*operands), every
 
-        return call
-
-    def _way(self, name, attributes, results, form, flags, operands):
-        """What vmap over the operands that `flags` names makes of a call."""
-        way = self._batching
-        if way is None:
-            single = [jax.ShapeDtypeStruct(x.shape[1:] if flag else x.shape, x.dtype)
-                      for x, flag in zip(operands, flags)]
-            takes = call_types.takes_batch(name, attributes, single, _listed(results), flags)
-            way = 'leading' if takes else 'loop'
-        # What a result shares its buffer with is to be as large.
-        shared = way == 'broadcast' or all(flags[k] for k in form.input_output_aliases)
-        return way if shared else 'loop'
-
-    @staticmethod
-    def _loop(call, flags, operands):
-        def step(carry, slices):
-            rest = iter(slices)
-            return carry, call(*(next(rest) if flag else x for x, flag in zip(operands, flags)))
-
-        return jax.lax.scan(step, None, [x for x, flag in zip(operands, flags) if flag])[1]
-
-    def _gradients(self, operands, results, cotangents, attributes):
-        """By the target that computes them."""
-        values = {'operand': operands, 'result': _listed(results),
-                  'cotangent': _listed(cotangents)}
-        skips = self._vjp.get('skip_absent_operands', False)
-        arguments = []
-        for text in self._vjp['arguments']:
-            kind, index = text.split()
-            if int(index) < len(values[kind]):
-                arguments.append(values[kind][int(index)])
-            elif kind != 'operand' or not skips:
-                raise Error(f'E118 there is no VJP of this call of "{self.name}": it needs {text}, '
-                            'which the call does not have. Fix: Call the target with all of them, '
-                            'or say "skip_absent_operands" in its vjp')
-        wanted = [k for k in self._vjp['gradients'] if k < len(operands) or not skips]
-        if max(wanted) >= len(operands):
-            raise Error(f'E118 there is no VJP of this call of "{self.name}": it gives a gradient '
-                        f'of operand {max(wanted)}, which the call does not have. Fix: Call the '
-                        'target with all of them, or say "skip_absent_operands" in its vjp')
-        shapes = [call_types.like(operands[k]) for k in wanted]
-        shapes = shapes if len(shapes) > 1 else shapes[0]
-        made = _listed(self._call(self._vjp['target'], attributes, shapes, calls.Form())(*arguments))
-        found = dict(zip(wanted, made))
-        return tuple(found[k] if k in found else derivatives.zero(x)
-                     for k, x in enumerate(operands))
+def _said(name, rule, facts):
+    """What a rule and facts say of a target, with the keys of a manifest."""
+    if isinstance(rule, Mapping):
+        of_rule = dict(rule)
+    else:
+        key = 'rules' if isinstance(rule, (list, tuple)) else 'rule'
+        of_rule = {} if rule is None else {key: rule}
+    twice = sorted(set(of_rule) & set(facts))
+    if twice:
+        raise Error(f'E141 {", ".join(twice)} of "{name}" is given twice: expected once, found in '
+                    'rule= and as an argument. Fix: Leave one of them out')
+    return {**of_rule, **facts}
 
 
 def target(name: str, handler: Any = None, *,
@@ -243,17 +175,20 @@ def target(name: str, handler: Any = None, *,
       shapes: (operands as jax.ShapeDtypeStruct, **attributes) -> what has the result's shape and
         dtype, or a list of such. None: they follow from the rule, which `batch_dims` do not say.
       vjp: its gradient: (operands, results, cotangents, **attributes) -> a cotangent for each
-        operand, where `results` and `cotangents` are as the call's result, one array or a list; or
-        the name of another target's spec, as a manifest has it:
+        operand, None for one that is zero, where `results` and `cotangents` are as the call's
+        result, one array or a list; or another target that computes it, as a manifest says it:
         {'target': 'my_norm_bwd', 'arguments': ['cotangent 0', 'operand 0', 'operand 1'],
-        'gradients': [0, 1]}, whose rule then follows from this one. None: it has none.
+        'gradients': [0, 1]}, with 'pad' and 'skip_absent_operands', whose rule then follows from
+        this one. Its call has the attributes of this one. None: it has none.
       jvp: its derivative forwards: (operands, results, tangents, **attributes) -> the results'
         tangents, as the call's result; the tangents of integers are of dtype float0. Without a
         `vjp` JAX transposes it, where that can be done.
       linear: it is linear in all its floating operands together, so that its JVP is itself.
       batching: what vmap makes of a call: 'leading' (the kernel takes one more leading dimension
         on operands that are batched), 'broadcast' (on all), 'loop', or {'target': another}.
-        None: 'leading' where the rule's `...` stand for it, else 'loop'.
+        None: 'leading' where the rule's `...` stand for it, else 'loop'. It speaks of this target
+        alone: vmap of the VJP's target, of another one, or of what has that dimension already,
+        goes by theirs, or by the rule.
       has_side_effect: the call runs where nobody uses its results, too. One without results has
         one.
       input_output_aliases, input_layouts, output_layouts: as of jax.ffi.ffi_call.
@@ -266,13 +201,13 @@ def target(name: str, handler: Any = None, *,
       shardcall.Error: a rule that does not parse (E110), an unknown key, a kernel that is none, or
         another one than the target has (E141).
     """
-    said = {'rule': rule, 'batch_dims': batch_dims, 'batching': batching,
-            'vjp': None if callable(vjp) else vjp}
-    if isinstance(rule, dict):
-        facts, said['rule'] = {**rule, **facts}, None
-    elif isinstance(rule, (list, tuple)):
-        said['rules'], said['rule'] = list(rule), None
-    entry = {**facts, **{key: value for key, value in said.items() if value is not None}}
+    given = {'batch_dims': batch_dims, 'batching': batching, 'vjp': vjp}
+    entry = _said(name, rule, {**facts, **{k: x for k, x in given.items() if x is not None}})
+    vjp, batching = entry.get('vjp'), entry.get('batching')
+    if callable(vjp):
+        del entry['vjp']
+    elif isinstance(vjp, Mapping):
+        gradients.check(name, vjp)
     before = registry.declare(name, entry) if entry else None
     try:
         for platform, kernel in _kernels(handler).items():
