@@ -40,9 +40,15 @@ _OPTIONS = re.compile(r'--(plugin|allow-replicate|converter|deadline|max-reshard
                       r'num-partitions)(?=[=\s.,)]|$)')
 
 
-def _in_python(option):
+def _argument(option):
     name = option.group(1).replace('-', '_')
     return 'plugins' if name == 'plugin' else name
+
+
+def in_python(text):
+    """A text of the compiled part in the words of Python: arguments for the command's options, and
+    rules= for the manifest that the package makes of rules. (A file has its whole path there.)"""
+    return re.sub(r'\bmanifest rules\b', 'rules=', _OPTIONS.sub(_argument, text))
 
 
 _raised = None  # by the callback that was asked last; the compiled part keeps its text alone
@@ -57,7 +63,7 @@ def note(raised):
 def make(status, message):
     """Called by the compiled part, whose messages name the command's options."""
     global _raised
-    error = Error(_OPTIONS.sub(_in_python, message), status)
+    error = Error(in_python(message), status)
     # A callback's error may have been dropped, if others still answered.
     if _raised is not None and error.code in ('E120', 'E121'):
         cause = _raised.__cause__ or _raised

@@ -145,7 +145,8 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         file with one of these, or a jax.stages.Lowered.
       num_partitions: the number of devices; 0: what the program says.
       rules: how custom calls shard: {target: rule}, a rule being a string such as
-        '... d, d -> ... d', or a dict with the keys that a target of a manifest has.
+        '... d, d -> ... d', a dict with the keys that a target of a manifest has, or a list of
+        these, one for each signature of the target.
       plugins: paths of manifests and of libraries with rules and kernels.
       allow_replicate: targets without a rule that may be gathered, or ('all',).
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.

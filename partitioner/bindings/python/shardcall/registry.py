@@ -4,13 +4,16 @@ import dataclasses
 import difflib
 import functools
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Optional
 
+import numpy as np
+
 from shardcall import _core
 from shardcall import telling
-from shardcall.errors import Error
+from shardcall.errors import Error, in_python
 from shardcall.types import Paths, Rules
 
 
@@ -33,11 +36,47 @@ def _entry(name, rule):
         raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
                     "a dict with a manifest's keys, or a list of these. Fix: Write "
                     "'... d -> ... d', or {'rule': '... d -> ... d', 'need_replication': ['d']}")
+    if rule.get('name', name) != name:
+        raise Error(f'E141 the rule of {name!r} has another name, {rule["name"]!r}: expected none. '
+                    'Fix: Leave "name" out, or give the rule to the target that is meant')
     try:
-        return json.dumps({'name': name, **rule}, sort_keys=True)
-    except TypeError as e:
-        raise Error(f'E141 a rule has a value that JSON does not: {e}. Fix: Give strings, numbers, '
-                    'lists and dicts') from e
+        return json.dumps({'name': name, **_spelled(rule)}, sort_keys=True, allow_nan=False,
+                          default=_plain)
+    except (TypeError, ValueError) as e:
+        raise Error(f'E141 the rule of {name!r} has a value that JSON does not: {e}. Fix: Give '
+                    'strings, finite numbers, lists and dicts; a pad may be an infinity or '
+                    'NaN') from e
+
+
+def _spelled(rule):
+    """A rule whose pads that are no finite numbers are spelled as manifests have them: its own, and
+    those of its vjp and of each of its rules."""
+    def own(part):
+        pad = part.get('pad') if isinstance(part, Mapping) else None
+        if not isinstance(pad, Mapping):
+            return part
+        return {**part, 'pad': {factor: _number(value) for factor, value in pad.items()}}
+
+    out = dict(own(rule))
+    if 'vjp' in out:
+        out['vjp'] = own(out['vjp'])
+    if isinstance(out.get('rules'), (list, tuple)):
+        out['rules'] = list(map(own, out['rules']))
+    return out
+
+
+def _number(value):
+    if not isinstance(value, (float, np.floating)) or math.isfinite(value):
+        return value
+    return 'nan' if math.isnan(value) else 'inf' if value > 0 else '-inf'
+
+
+def _plain(value):
+    """A scalar of NumPy as JSON has it."""
+    found = value.item() if isinstance(value, np.generic) else value
+    if isinstance(found, (bool, int, float, str)):
+        return found
+    raise TypeError(f'{value!r} is a {type(value).__name__}')
 
 
 def _listed(plugins):
@@ -82,6 +121,24 @@ def entry(key, name):
     return {} if found is None else json.loads(found)
 
 
+_called = set()  # targets whose rules compiled or traced programs went by
+
+
+def note_called(names):
+    """Notes that JAX's caches may have programs that went by the rules of targets."""
+    _called.update(names)
+
+
+def was_called(name, before):
+    """Whether JAX's caches may have programs that went by what the target's entry `before`, or its
+    present one, speaks of. Those are then to be cleared: nothing is noted any longer."""
+    concerned = _targets_of(name, before) | _targets_of(name, declared(name))
+    if not concerned & _called:
+        return False
+    _called.clear()
+    return True
+
+
 _used = set()  # the entries of `rules` whose targets some program has called
 
 
@@ -99,8 +156,9 @@ def unused(key, called):
 
 @functools.lru_cache(maxsize=256)
 def _targets_of(name, entry):
-    """The target of an entry of `rules`, and those that its gradient and its vmap call."""
-    made = json.loads(entry)
+    """The target of an entry of `rules`, or of one that says nothing, None, and those that its
+    gradient and its vmap call."""
+    made = {} if entry is None else json.loads(entry)
     derived = (made.get(part) for part in ('vjp', 'batching'))
     return frozenset({name, *(d['target'] for d in derived
                               if isinstance(d, dict) and 'target' in d)})
@@ -166,7 +224,7 @@ class Target:
       name: as calls have it.
       rules: how it shards: rule strings, or how it says it ('batch_dims', 'callbacks').
       platforms: those with a kernel, such as 'Host' and 'CUDA'.
-      sources: where it comes from: 'built in', a manifest, a library.
+      sources: where it comes from: 'built in', a manifest, a library, 'rules='.
     """
     name: str
     rules: tuple[str, ...]
@@ -177,4 +235,5 @@ class Target:
 def targets(*, rules: Optional[Rules] = None, plugins: Paths = ()) -> dict[str, Target]:
     """All targets: the shipped ones and those of `rules` and `plugins`, as {name: Target}."""
     found = targets_of(rules, plugins).describe()
-    return {name: Target(name, *map(tuple, parts)) for name, parts in found.items()}
+    return {name: Target(name, tuple(forms), tuple(platforms), tuple(map(in_python, sources)))
+            for name, (forms, platforms, sources) in found.items()}

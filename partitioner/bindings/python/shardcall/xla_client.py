@@ -282,21 +282,25 @@ def _heard(type_name, type_id, platform='cpu'):
     if xla_platform_names.get(platform, platform) != xla_platform_names['cpu']:
         return
     parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
+    if parts.get('type_id') is None:
+        return
     try:
         _core.register_type(type_name, parts['type_id'], parts.get('type_info'), 'cpu')
-    except Error:
-        pass  # a name or a number that is taken, of which XLA speaks
+    except (Error, TypeError):
+        pass  # what XLA speaks of: a name or a number that is taken, or no name
+
+
+def _telling_type(type_name, type_id, platform='cpu'):
+    _heard(type_name, type_id, platform)
+    return _register_type(type_name, type_id, platform)
 
 
 def _hear_of_types():
     """Calls _heard with each type from now on, and with those that wait for XLA's CPU client, if
     JAX, which has registered them, is there."""
-    @functools.wraps(_register_type)
-    def register_custom_type(type_name, type_id, platform='cpu'):
-        _heard(type_name, type_id, platform)
-        return _register_type(type_name, type_id, platform)
-
-    _jaxlib.register_custom_type = register_custom_type
+    if _jaxlib is None or _jaxlib.register_custom_type is _telling_type:
+        return
+    _jaxlib.register_custom_type = functools.wraps(_register_type)(_telling_type)
     if 'jax' not in sys.modules:
         return
     try:
@@ -305,6 +309,12 @@ def _hear_of_types():
         return  # a JAX that shardcall.jax does not work with
     for type_name, type_id in compat.waiting_types(xla_platform_names['cpu']):
         _heard(type_name, type_id)
+
+
+def _hear_no_longer():
+    """Puts jaxlib's function back."""
+    if _jaxlib is not None and _jaxlib.register_custom_type is _telling_type:
+        _jaxlib.register_custom_type = _register_type
 
 
 def register_custom_type_handler(platform: str, handler: Callable) -> None:
@@ -319,5 +329,4 @@ def register_custom_type_handler(platform: str, handler: Callable) -> None:
 register_custom_type_id = register_custom_type
 register_custom_type_id_handler = register_custom_type_handler
 
-if _jaxlib is not None:
-    _hear_of_types()
+_hear_of_types()

@@ -238,6 +238,53 @@ class DerivativesTest(unittest.TestCase):
             self.assertIn('Give sj.target its vjp= or jvp=', raised(self, 'E118', derivative))
 
 
+class RuleValuesTest(unittest.TestCase):
+    """What the values of a rule in Python may be."""
+
+    def test_other_values_that_json_has_not_are_refused(self):
+        circular = {'rule': 'i -> i'}
+        circular['when'] = circular
+        for rule in ({'rule': 'i -> i', 'when': {'a': float('nan')}}, circular,
+                     {'rule': 'i -> i', 'when': {'a': np.float64('inf')}},
+                     {'rule': 'i -> i', 'when': {'a': 1j}}, {'rule': 'i -> i', 'when': {'a': {1}}},
+                     {'rule': 'i -> i', 'when': {'a': np.complex64(1)}}):
+            for rules in (rule, [rule]):
+                message = raised(self, 'E141', shardcall.targets, rules={'valued': rules})
+                self.assertIn("the rule of 'valued' has a value that JSON does not", message)
+            raised(self, 'E141', sj.target, 'valued', rule=rule)
+        self.assertNotIn('valued', shardcall.targets())
+
+    def test_scalars_of_numpy_are_numbers(self):
+        f32, bf16 = np.float32, jnp.dtype('bfloat16').type
+        weigh = sj.target('weigh', LIBRARY.weigh, rule=[
+            {'rule': 'i j, j -> i j', 'when': {'times': [f32(0.1), bf16(0.5), np.int8(4)]}},
+            {'rule': 'i j, j -> i j', 'when': {'times': np.int64(3)}, 'need_replication': ['j']}])
+        x, w = placed(whole(8, 16), None, 'b'), placed(whole(16), 'b')
+        for times, gathers in ((0.1, 0), (0.5, 0), (4, 0), (3, 2)):
+            step = ours(lambda x, w, t=times: weigh(x, w, times=np.float32(t)))
+            self.assertEqual(sj.explain(step, x, w).count('all-gather'), gathers, times)
+        self.assertEqual(
+            shardcall.targets(rules={'valued': {'batch_dims': np.int64(1)}})['valued'].rules,
+            ('batch_dims',))
+
+    def test_a_rule_is_of_the_target_that_it_is_given_to(self):
+        for rule in ({'name': 'other', 'rule': 'i -> i'}, {'name': 3, 'rule': 'i -> i'}):
+            message = raised(self, 'E141', shardcall.targets, rules={'named': rule})
+            self.assertIn("the rule of 'named' has another name", message)
+            raised(self, 'E141', sj.target, 'named', rule=rule)
+        rules = {'named': {'name': 'named', 'rule': 'i -> i'}}
+        self.assertEqual(shardcall.targets(rules=rules)['named'].rules, ('i -> i',))
+        self.assertNotIn('named', shardcall.targets())
+
+    def test_errors_call_them_as_python_does(self):
+        rules = {'twice': ['i j -> i j', 'm n -> n m']}
+        message = raised(self, 'E105', shardcall.targets, rules=rules)
+        self.assertIn('target "twice" (rules=)', message)
+        self.assertNotIn('manifest', message)
+        found = shardcall.targets(rules={'once': 'i -> i'})['once']
+        self.assertEqual(found.sources, ('rules=',))
+
+
 class FormsTest(unittest.TestCase):
     def test_a_kernel_in_place_has_its_alias(self):
         x = whole(8, 16)
@@ -260,6 +307,20 @@ class FormsTest(unittest.TestCase):
         np.testing.assert_array_equal(jax.jit(jax.vmap(number))(many), wanted)
         self.assertNotIn('while', jax.jit(jax.vmap(number)).lower(many).as_text())
         np.testing.assert_array_equal(ours(jax.vmap(number))(placed(many, 'a')), wanted)
+
+    def test_layouts_are_of_any_integers(self):
+        x = whole(3, 4, 6)
+        order = tuple(np.arange(2)[::-1])
+        for one in (order, list(order), np.arange(2)):
+            number = sj.target('number', FORMS.number, rule='... i j -> ... i j',
+                               need_replication=['i', 'j'], input_layouts=[one],
+                               output_layouts=one)
+            same = sj.target('number', rule='... i j -> ... i j', need_replication=['i', 'j'],
+                             input_layouts=[list(map(int, one))],
+                             output_layouts=tuple(map(int, one)))
+            for function in (lambda f: f(x[0]), lambda f: jax.vmap(f)(x)):
+                np.testing.assert_array_equal(function(number), function(same))
+            self.assertNotIn('while', jax.jit(jax.vmap(number)).lower(x).as_text())
 
     def test_a_state_whose_type_is_registered_with_jax_is_found(self):
         new = ctypes.pythonapi.PyCapsule_New

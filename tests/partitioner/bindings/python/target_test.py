@@ -5,6 +5,7 @@ C++ compiler."""
 import functools
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -163,6 +164,40 @@ class TargetTest(unittest.TestCase):
             self.assertEqual('all-gather' in ours.lower(x, w).compile().as_text(), sends)
             np.testing.assert_array_equal(ours(x, w), 2 * self.x * self.w)
 
+    def test_a_first_rule_is_used_by_what_was_compiled_without(self):
+        x, w = placed(self.x, 'a', 'b'), placed(self.w, 'b')
+
+        def called(name):
+            return lambda x, w: jax.ffi.ffi_call(name, jax.ShapeDtypeStruct(x.shape, x.dtype))(
+                x, w, times=TWO)
+
+        for name in ('without', 'without_bwd'):
+            sj.target(name, LIBRARY.weigh)
+        first = sj.jit(called('without'), allow_replicate=('all',))
+        following = sj.jit(called('without_bwd'), allow_replicate=('all',))
+
+        def gathers(function):
+            return 'all-gather' in function.lower(x, w).compile().as_text()
+
+        for function in (first, following):
+            np.testing.assert_array_equal(function(x, w), 2 * self.x * self.w)
+            self.assertTrue(gathers(function))
+        traced = []
+        unconcerned = jax.jit(lambda x: traced.append(x) or x + 1)
+        unconcerned(x)
+        # The rule of the second follows from that of the first, whose gradient it is.
+        sj.target('without', rule='m d, d -> m d', vjp={
+            'target': 'without_bwd', 'arguments': ['operand 0', 'operand 1'], 'gradients': [0]})
+        for function in (first, following):
+            self.assertFalse(gathers(function))
+            np.testing.assert_array_equal(function(x, w), 2 * self.x * self.w)
+        unconcerned(x)
+        self.assertEqual(len(traced), 2)
+        # A rule that nothing went by leaves JAX's caches alone.
+        sj.target('nobody_called_it', rule='m -> m')
+        unconcerned(x)
+        self.assertEqual(len(traced), 2)
+
     def test_a_target_that_is_refused_leaves_no_rule(self):
         with self.assertRaises(shardcall.Error):
             sj.target('refused', 5, rule='... -> ...')
@@ -273,6 +308,29 @@ class InstallTest(unittest.TestCase):
                              ({'all-gather': 0, 'all-reduce': 1}, P('a', 'b'), P('a')))
             sj.uninstall()
             self.assertEqual(self.compiled()[0], gathered)
+
+    def test_it_and_its_end_leave_nothing_behind(self):
+        # Before JAX has looked for plugins, it keeps what it is to tell them.
+        code = """
+import jax, jaxlib.xla_client
+before = jaxlib.xla_client.register_custom_type
+import shardcall.jax as sj
+from shardcall.jax import compat
+sj.target('z', rule='i -> i')
+counts = []
+for _ in range(3):
+    sj.jit(lambda x: x)
+    sj.install('z')
+    assert jaxlib.xla_client.register_custom_type is not before
+    sj.uninstall()
+    assert jaxlib.xla_client.register_custom_type is before
+    counts.append(len(compat.plugin_callbacks()))
+assert counts[0] == counts[2], counts
+sj.jit(lambda x: x)
+for odd in ({'type_info': None}, {}, None):  # jaxlib keeps these until there is a client
+    jaxlib.xla_client.register_custom_type('q', odd, 'cpu')
+"""
+        subprocess.run([sys.executable, '-c', code], check=True)
 
     def test_rules_may_be_given_with_it(self):
         sj.install('weigh', 'row_sum')

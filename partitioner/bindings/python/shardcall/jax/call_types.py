@@ -22,14 +22,16 @@ def _key():
     return registry.key_of(None, ()) if settings is None else settings.targets
 
 
-def targets():
-    """The targets that are known where this is called."""
+def _targets(name):
+    """The targets that are known where this is called, which asks for the rule of one."""
+    registry.note_called((name,))
     return registry.made(_key())
 
 
 def batching(name):
     """What is declared of vmap over a target's calls, as `target` takes it; None where nothing
     is."""
+    registry.note_called((name,))
     return registry.entry(_key(), name).get('batching')
 
 
@@ -41,7 +43,7 @@ def identity(value):
     if isinstance(value, (list, tuple)):
         return (type(value), tuple(map(identity, value)))
     if isinstance(value, (np.generic, np.ndarray)):  # np.float64 is a float, too
-        return (type(value), value.dtype.str, value.shape, value.tobytes())
+        return (type(value), value.dtype, value.shape, value.tobytes())
     if isinstance(value, float):
         return (float, value.hex())
     return (type(value), value)
@@ -75,7 +77,7 @@ def typed(name, attributes, results, operands):
         return results
     specs = (PartitionSpec(),) * len(results)
     if AxisType.Explicit in mesh.axis_types:
-        specs = _specs(targets(), name, _config(attributes), mesh,
+        specs = _specs(_targets(name), name, _config(attributes), mesh,
                        tuple((a.shape, a.dtype, _axes(a)) for a in avals),
                        tuple((tuple(r.shape), r.dtype) for r in results))
     mat = compat.ManualAxisType(varying=frozenset().union(*(a.mat.varying for a in avals)))
@@ -88,15 +90,15 @@ def typed(name, attributes, results, operands):
 def results(name, attributes, operands):
     """The types of a call's results by the target's rule, as [jax.ShapeDtypeStruct, ..]; `operands`
     have shapes and dtypes. E111, E112 where they do not follow."""
-    found = targets().result_types(name, _config(attributes), _pairs(operands))
+    found = _targets(name).result_types(name, _config(attributes), _pairs(operands))
     return [jax.ShapeDtypeStruct(dims, arrays.dtype_of(dtype)) for dtype, dims in found]
 
 
 def takes_batch(name, attributes, operands, results, batched):
     """Whether one call of the target computes a batch of such calls, over the operands for which
     `batched` is true: where its rule has `...` on them and on all results."""
-    return targets().takes_batch(name, _config(attributes), _pairs(operands), _pairs(results),
-                                 list(map(bool, batched)))
+    return _targets(name).takes_batch(name, _config(attributes), _pairs(operands), _pairs(results),
+                                      list(map(bool, batched)))
 
 
 def _pairs(values):
@@ -119,13 +121,22 @@ def _axes(aval):
                  for p in (*parts, *(None,) * (aval.ndim - len(parts))))
 
 
+_configs = {}  # by identity of the attributes: a context of MLIR takes a millisecond
+
+
 def _config(attributes):
     """As HLO has it."""
     if not attributes:
         return '{}'
-    with compat.make_ir_context(), compat.ir.Location.unknown():
-        return str(compat.ir.DictAttr.get(
-            {name: compat.ir_attribute(value) for name, value in attributes.items()}))
+    key = identity(attributes)
+    found = _configs.get(key)
+    if found is None:
+        if len(_configs) >= 1024:
+            _configs.clear()
+        with compat.make_ir_context(), compat.ir.Location.unknown():
+            found = _configs[key] = str(compat.ir.DictAttr.get(
+                {name: compat.ir_attribute(value) for name, value in attributes.items()}))
+    return found
 
 
 @functools.lru_cache(maxsize=1024)

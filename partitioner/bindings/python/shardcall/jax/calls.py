@@ -2,6 +2,7 @@
 """A call of a target: how it passes its arrays, and what vmap makes of it."""
 import dataclasses
 import numbers
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -33,6 +34,16 @@ class Form:
     input_layouts: Optional[Sequence[Any]] = None
     output_layouts: Any = None  # a layout, or a list of them where there is a list of results
 
+    @classmethod
+    def of(cls, input_output_aliases, input_layouts, output_layouts):
+        """Of what a user gives, None where that is nothing. Layouts may have any integers."""
+        inputs, outputs = input_layouts, output_layouts
+        if inputs is not None:
+            inputs = list(map(_layout, inputs))
+        if outputs is not None:
+            outputs = _layout(outputs) if _is_layout(outputs) else list(map(_layout, outputs))
+        return cls(dict(input_output_aliases or {}), inputs, outputs)
+
     def options(self):
         """As keywords of jax.ffi.ffi_call."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -51,6 +62,12 @@ class Form:
 
 def _is_layout(value):
     return hasattr(value, 'major_to_minor') or all(isinstance(d, numbers.Integral) for d in value)
+
+
+def _layout(value):
+    if value is None or hasattr(value, 'major_to_minor'):
+        return value
+    return tuple(map(operator.index, value))
 
 
 def _wider(layout):

@@ -29,6 +29,7 @@ def install():
     """Puts our compile step in the place of JAX's, where it acts only for functions that are
     wrapped by `jit`, or within `partitioner`."""
     global _ORIGINAL
+    registrations._hear_of_types()
     with _lock:
         if _ORIGINAL is not None:
             return
@@ -37,8 +38,9 @@ def install():
 
 
 def uninstall():
-    """Puts JAX's compile step back."""
+    """Puts back JAX's compile step, and jaxlib's registration of types."""
     global _ORIGINAL
+    registrations._hear_no_longer()
     with _lock:
         if _ORIGINAL is None:
             return
@@ -147,6 +149,7 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
         _tell(_named(computation), why, settings.strict)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     program = _partition(settings, backend, computation, build)
+    registry.note_called(program.called)
     unused = registry.unused(settings.targets, program.called)
     if not _settings.note_unused(settings, unused):
         registry.tell_unused(unused, _named(computation), program.called)

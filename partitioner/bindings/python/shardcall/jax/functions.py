@@ -32,7 +32,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
 
     Args:
       rules: how custom calls shard, as {target: rule}; a rule is a string, or a dict with the keys
-        that a target of a manifest has.
+        that a target of a manifest has, or a list of these, one for each signature of the target.
       plugins: paths of manifests and of libraries with rules and kernels.
       allow_replicate: targets without a rule that may be gathered, or ('all',).
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.

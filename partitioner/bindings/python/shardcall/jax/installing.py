@@ -16,6 +16,7 @@ from shardcall.types import Paths, Rules
 
 _lock = threading.RLock()
 _installed = {}  # by target: the targets whose rule XLA uses for it
+_told = set()  # targets of which JAX tells each plugin that it loads
 _lowering = None  # JAX's lowering of ffi_call, while it is replaced by ours
 _ours = None
 
@@ -75,9 +76,11 @@ def install(*names: str, rules: Optional[Rules] = None, plugins: Paths = ()) -> 
     with _lock:
         for name, functions in served.items():
             partitioners.give_to_xla(name, functions)
-            new = name not in _installed
             _installed[name] = targets
-            if new:
+            if name in _told:
+                _pass_to_plugins(name)
+            else:
+                _told.add(name)
                 compat.register_plugin_callbacks(lambda c_api, n=name: _pass(n, c_api))
         if _lowering is None and _installed:
             _lowering = compat.ffi_call_lowering()
@@ -92,13 +95,18 @@ def uninstall() -> None:
         for name in _installed:
             gathering = _installed[name] = _core.gathering_targets(name)
             partitioners.give_to_xla(name, _Served(gathering, name))
-            for c_api in compat.c_apis().values():
-                if c_api is not None:
-                    _pass(name, c_api)
+            _pass_to_plugins(name)
         _installed.clear()
         if _lowering is not None and compat.ffi_call_lowering() is _ours:
             compat.set_ffi_call_lowering(_lowering)
         _lowering = None
+
+
+def _pass_to_plugins(name):
+    """To those that are loaded."""
+    for c_api in compat.c_apis().values():
+        if c_api is not None:
+            _pass(name, c_api)
 
 
 def _pass(name, c_api):

@@ -216,7 +216,7 @@ def target(name: str, handler: Any = None, *,
         if entry:
             registry.redeclare(name, before)
         raise
-    if before not in (None, registry.declared(name)):
-        jax.clear_caches()  # programs that were compiled by the rule before
-    form = calls.Form(dict(input_output_aliases or {}), input_layouts, output_layouts)
+    if entry and before != registry.declared(name) and registry.was_called(name, before):
+        jax.clear_caches()  # of programs that went by what was known before
+    form = calls.Form.of(input_output_aliases, input_layouts, output_layouts)
     return Target(name, rule, shapes, (vjp, jvp, linear), batching, has_side_effect, form)
