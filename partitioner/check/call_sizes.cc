@@ -51,49 +51,84 @@ absl::Status CallSizes::Find() {
   } else {
     SHARDCALL_RETURN_IF_ERROR(CheckInputs(given));
   }
-  // The handler's answer, with its types and sizes.
-  struct Said {
-    TrialResult result;
-    std::vector<ElementType> types;
-    Sizes sizes;
-  };
-  std::optional<Said> said, fault;
+  Answers said;
+  std::string without_result;  // what it says of calls without one
   const std::vector<std::vector<ElementType>> all_types = TypesToTry(call_);
   for (const std::vector<ElementType>& types : all_types) {
     // A handler that accesses memory outside of its buffers probably does not check types. Then
     // types of other widths would hide the fault, so go on only if all have one width.
-    if (fault.has_value() && !OneWidth(types)) continue;
+    if (said.fault.has_value() && !OneWidth(types)) continue;
     call_.types = types;
-    takes_.clear();
-    for (const Sizes& sizes : tries) {
-      base_ = sizes;
-      Said now{{}, types, sizes};
-      if (Takes(sizes, &now.result)) {
-        if (open.empty() && options_.inputs.empty()) FillEmpty();
-        return absl::OkStatus();
-      }
-      if (faulty_) return absl::OkStatus();
-      // The first types are the likeliest, so a fault with them is the most informative.
-      const bool refused = now.result.outcome == TrialOutcome::kRefused ||
-                           now.result.outcome == TrialOutcome::kNoCall;
-      if (!refused && !fault.has_value()) fault = now;
-      if (types == all_types[0] || !said.has_value()) said = now;
+    bool taken = TakesOneOf(tries, /*likeliest=*/types == all_types[0], &said);
+    // A handler without results does not crash for one that it does not expect.
+    const bool crashed =
+        said.fault.has_value() && said.fault->result.outcome == TrialOutcome::kCrashed;
+    if (!taken && call_.may_lack_result && !crashed && !faulty_) {
+      taken = TakesWithoutResult(tries, &without_result);
     }
+    if (taken) {
+      if (open.empty() && options_.inputs.empty()) FillEmpty();
+      return absl::OkStatus();
+    }
+    if (faulty_) return absl::OkStatus();
   }
-  const Said& last = fault.has_value() ? *fault : *said;
+  const Answer& last = said.fault.has_value() ? *said.fault : *said.refusal;
   call_.types = last.types;
-  if (fault.has_value()) {
+  if (said.fault.has_value()) {
     ReportHandler(last.sizes, last.result);
     return absl::OkStatus();
   }
+  const bool tried_given = std::count(tries.begin(), tries.end(), given) > 0;
+  return Refused(last, without_result, tried_given);
+}
+
+bool CallSizes::TakesOneOf(const std::vector<Sizes>& tries, bool likeliest, Answers* said) {
+  takes_.clear();
+  for (const Sizes& sizes : tries) {
+    base_ = sizes;
+    Answer now{{}, call_.types, sizes};
+    if (Takes(sizes, &now.result)) return true;
+    if (faulty_) return false;
+    // The first types are the likeliest, so a fault with them is the most informative.
+    const bool refused =
+        now.result.outcome == TrialOutcome::kRefused || now.result.outcome == TrialOutcome::kNoCall;
+    if (!refused && !said->fault.has_value()) said->fault = now;
+    if (likeliest || !said->refusal.has_value()) said->refusal = now;
+  }
+  return false;
+}
+
+bool CallSizes::TakesWithoutResult(const std::vector<Sizes>& tries, std::string* why) {
+  CheckedCall with_result = call_;
+  call_.DropResult();
+  Answers said;
+  if (TakesOneOf(tries, /*likeliest=*/false, &said)) return true;
+  // A handler of one result that is given none may do anything, which is no fault of its own.
+  if (why->empty() && !said.fault.has_value() && !faulty_) *why = said.refusal->result.message;
+  call_ = std::move(with_result);
+  return false;
+}
+
+absl::Status CallSizes::Refused(const Answer& last, const std::string& without_result,
+                                bool tried_given) const {
+  std::string fix = absl::StrCat(
+      "Give a program with a call that it takes: shardcall check-rule CALL.hlo --target=",
+      call_.target);
+  if (call_.of_program) {
+    fix = tried_given ? "Give the program's call the attributes, layouts and aliases that the "
+                        "handler asks for (output_to_operand_aliasing; in JAX "
+                        "input_output_aliases)"
+                      : "Give a program whose call has smaller arrays";
+  }
+  std::string says = WithoutFix(last.result.message);
+  if (!without_result.empty() && WithoutFix(without_result) != says) {
+    absl::StrAppend(&says, "; of a call without results: ", WithoutFix(without_result));
+  }
   return ToStatus({.code = "E190",
                    .message = absl::StrCat("the handler of \"", call_.target,
-                                           "\" takes no call that was tried; it says: ",
-                                           WithoutFix(last.result.message)),
+                                           "\" takes no call that was tried; it says: ", says),
                    .found = call_.SignatureText(last.sizes),
-                   .fix = "Give a program with a call that it takes: shardcall check-rule "
-                          "CALL.hlo --target=" +
-                          call_.target},
+                   .fix = std::move(fix)},
                   absl::StatusCode::kFailedPrecondition);
 }
 
@@ -148,7 +183,9 @@ std::vector<CallSizes::Sizes> CallSizes::GivenSizes(const Sizes& given) const {
       less[g] = group.size() == 1 ? std::min(given[g], kSmall) : given[g] / by;
     }
   }
-  if (!IsTooLarge(less)) return {less, given};
+  if (!IsTooLarge(less)) {
+    return IsTooLarge(given) ? std::vector<Sizes>{less} : std::vector<Sizes>{less, given};
+  }
   Sizes small = given;
   for (int64_t& s : small) s = std::min(s, kSmall);
   return {small};

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,23 @@ class CallSizes {
   void ReportHandler(const Sizes& sizes, const TrialResult& result);
 
  private:
+  // What the handler says of a call that it does not take.
+  struct Answer {
+    TrialResult result;
+    std::vector<ElementType> types;
+    Sizes sizes;
+  };
+  struct Answers {
+    std::optional<Answer> refusal, fault;
+  };
+  // Sets the base to the first sizes that the handler takes, with the types of call(). The last
+  // refusal with the likeliest types is kept, else the first one, and the first fault.
+  bool TakesOneOf(const std::vector<Sizes>& tries, bool likeliest, Answers* said);
+  // The same for the call without results, which call() then is; else `why` says why not.
+  bool TakesWithoutResult(const std::vector<Sizes>& tries, std::string* why);
+  // E190. `tried_given`: the program's own sizes are among those that were tried.
+  absl::Status Refused(const Answer& last, const std::string& without_result,
+                       bool tried_given) const;
   // The sizes to try if sizes are given, or some of them are open.
   std::vector<Sizes> GivenSizes(const Sizes& given) const;
   std::vector<Sizes> OpenSizes(const Sizes& given, const std::vector<int>& open) const;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
+#include "shardcall/sharding/rule/rule_sizes.h"
 
 namespace shardcall {
 namespace {
@@ -26,6 +27,15 @@ std::vector<int64_t> CheckedCall::Dims(int tensor, absl::Span<const int64_t> siz
     dims.push_back(size);
   }
   return dims;
+}
+
+void CheckedCall::DropResult() {
+  rule.results.clear();
+  types.resize(num_operands);
+  for (std::vector<ElementType>& tried : type_tries) tried.resize(num_operands);
+  tuple_result = true;
+  has_side_effect = true;  // or nothing would call it
+  may_lack_result = false;
 }
 
 void CheckedCall::Relate(std::vector<int64_t>* sizes) const {
@@ -47,36 +57,35 @@ absl::StatusOr<std::string> CheckedCall::ConfigAt(absl::Span<const int64_t> size
 }
 
 std::string CheckedCall::SignatureText(absl::Span<const int64_t> sizes) const {
-  std::string out = "(";
+  std::vector<std::string> operands, results;
   for (int t = 0; t < num_tensors(); ++t) {
-    if (t == num_operands) out += ") -> ";
-    absl::StrAppend(&out, t == 0 || t == num_operands ? "" : ", ", ShapeText(t, sizes));
+    (t < num_operands ? operands : results).push_back(ShapeText(t, sizes));
   }
-  return out;
+  return absl::StrCat("(", absl::StrJoin(operands, ", "), ") -> ",
+                      results.empty() ? "()" : absl::StrJoin(results, ", "));
 }
 
 RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
   RuleText text;
-  std::vector<bool> alone(rule.factors.size(), false), used(rule.factors.size(), false);
-  for (int t = 0; t < num_tensors(); ++t) {
-    if (t == num_operands) {
-      text.rule += " -> ";
-    } else if (t > 0) {
-      text.rule += ", ";
-    }
-    bool first = true;
-    for (const FactorList& dim : rule.tensor(t).dims) {
+  std::vector<bool> used(rule.factors.size(), false);
+  const auto value = [&](const TensorFactors& tensor) {
+    return absl::StrJoin(tensor.dims, " ", [&](std::string* out, const FactorList& dim) {
       std::vector<std::string> names;
       for (int f : dim) {
         names.push_back(rule.factors[f].name);
         used[f] = true;
       }
-      if (dim.size() == 1) alone[dim[0]] = true;
-      absl::StrAppend(&text.rule, first ? "" : " ", dim.size() == 1 ? "" : "(",
-                      absl::StrJoin(names, " "), dim.size() == 1 ? "" : ")");
-      first = false;
-    }
-  }
+      const std::string factors = absl::StrJoin(names, " ");
+      absl::StrAppend(out, dim.size() == 1 ? factors : absl::StrCat("(", factors, ")"));
+    });
+  };
+  const auto side = [&](const std::vector<TensorFactors>& tensors) {
+    return absl::StrJoin(tensors, ", ", [&](std::string* out, const TensorFactors& tensor) {
+      absl::StrAppend(out, value(tensor));
+    });
+  };
+  text.rule = absl::StrCat(side(rule.operands), " -> ", side(rule.results));
+  const std::vector<bool> follows = SizesFollow(rule);
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     const Factor& factor = rule.factors[f];
     if (!used[f]) continue;
@@ -87,7 +96,7 @@ RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
     }
     if (factor.blocked) text.blocked.push_back(factor.name);
     if (factor.has_pad) text.pad.emplace_back(factor.name, factor.pad);
-    if (!alone[f]) text.sizes.emplace_back(factor.name, sizes[f]);
+    if (!follows[f]) text.sizes.emplace_back(factor.name, sizes[f]);
   }
   return text;
 }
@@ -95,7 +104,7 @@ RuleText CheckedCall::Text(absl::Span<const int64_t> sizes) const {
 std::string CheckedCall::RuleLine(absl::Span<const int64_t> sizes) const {
   ShardingRule sized = rule;
   for (size_t f = 0; f < sizes.size(); ++f) sized.factors[f].size = sizes[f];
-  return sized.ToString();
+  return RuleAsWritten(sized);
 }
 
 int CheckedCall::ResultOf(int output) const {

@@ -26,6 +26,10 @@ struct CheckedCall {
   int64_t api_version = 4;     // 1 to 4, as in HLO
   std::string backend_config;  // as in HLO; empty: none
   bool tuple_result = false;
+  bool of_program = false;  // as a program states it, in the sizes of its factors
+  bool own_rule = false;    // the rule is that of the program
+  // The rule ends in "->", which is a scalar result or, if the handler wants it so, none.
+  bool may_lack_result = false;
   // How the program states the call beside that. The layouts of operands, then of results, minor to
   // major; none: row-major.
   std::vector<std::vector<int64_t>> layouts = {};
@@ -56,6 +60,9 @@ struct CheckedCall {
     Related low, high;
   };
   std::vector<Range> ranges = {};
+
+  // Makes it the call without results that the rule also stands for.
+  void DropResult();
 
   // Computes the sizes of factors that are determined by others.
   void Relate(std::vector<int64_t>* sizes) const;

@@ -43,7 +43,9 @@ bool FactorTrials::Try(RuleTrial trial, Tested* tested) {
     ++out_.trials;
     if (result.outcome == TrialOutcome::kHolds &&
         !CallSizes::HasResults(*trial.call, trial.sizes)) {
-      tested->reason = "its results have no elements";
+      tested->reason = trial.call->num_tensors() == trial.call->num_operands
+                           ? "its calls have no results to compare"
+                           : "its results have no elements";
       continue;
     }
     compared = true;

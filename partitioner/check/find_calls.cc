@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the calls to check, in registrations and programs.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,9 +9,11 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/check/apply_limits.h"
 #include "shardcall/partitioner/check/checked_call.h"
 #include "shardcall/partitioner/check/type_tries.h"
 #include "shardcall/partitioner/custom_call/attribute_formulas.h"
+#include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
@@ -136,78 +139,31 @@ ShardingRule RuleOf(const RuleAlternative& a) {
   return rule;
 }
 
-// Resolves `formula` to factors of the call; false if it names none of them.
-bool Resolve(const SizeFormula& formula, const ShardingRule& rule, CheckedCall::Related* out) {
-  *out = {.times = formula.times, .of = -1, .plus = formula.plus};
-  if (formula.factor.empty()) return true;
-  for (size_t f = 0; f < rule.factors.size(); ++f) {
-    if (rule.factors[f].name == formula.factor) out->of = static_cast<int>(f);
+// The call with the types that the signature gives. A rule that ends in "->" is for calls with one
+// scalar result or for calls with none: the types may say which, and so do open factors, which no
+// scalar may have (open_factors.h). If neither does, the handler is asked.
+absl::StatusOr<std::vector<CheckedCall>> WithTypes(CheckedCall call, const RuleAlternative& a) {
+  const bool scalar =
+      static_cast<int>(a.values.size()) == a.num_operands + 1 && a.values.back().IsScalar();
+  std::vector<CheckedCall> calls;
+  if (a.types.empty()) {
+    call.may_lack_result = scalar && a.text.reduction.empty() && !call.callbacks;
+    if (call.may_lack_result && LeavesFactorsOpen(a)) call.DropResult();
+    calls.push_back(std::move(call));
+    return calls;
   }
-  return out->of >= 0;
-}
-
-// Applies the sizes and ranks that the target declares. Signatures of a target may lack some of the
-// factors; E105 if all calls lack one.
-absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>* calls) {
-  if (calls->empty()) return absl::OkStatus();
-  const std::string target = calls->front().target;
-  const TargetFacts* const facts = targets.Facts(target);
-  if (facts == nullptr || !facts->limits.has_value()) return absl::OkStatus();
-  const auto unknown = [&](std::string what) {
-    return ToStatus({.code = "E105",
-                     .message = absl::StrCat("a size, range or scratch result of target \"", target,
-                                             "\" fits none of its calls"),
-                     .expected = "factors, operands and results of its rule",
-                     .found = std::move(what),
-                     .fix = "Name factors as the rule does, and count operands from 0"});
-  };
-  for (const auto& [name, text] : facts->limits->sizes) {
-    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));
-    bool known = false;
-    for (CheckedCall& call : *calls) {
-      CheckedCall::Related related, self;
-      if (!Resolve({.times = 1, .factor = name}, call.rule, &self) ||
-          !Resolve(formula, call.rule, &related)) {
-        continue;
-      }
-      known = true;
-      related.factor = self.of;
-      if (related.of >= 0) {
-        call.related.push_back(related);
-      } else {
-        call.rule.factors[self.of].size = related.plus;
-      }
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::vector<ElementType>> all,
+                             TypesOfSignature(a.types));
+  for (const size_t results : {a.values.size() - a.num_operands, size_t{0}}) {
+    CheckedCall typed = call;
+    for (const std::vector<ElementType>& types : all) {
+      if (types.size() == a.num_operands + results) typed.type_tries.push_back(types);
     }
-    if (!known) return unknown(absl::StrCat(name, " = ", text));
+    if (typed.type_tries.empty()) continue;
+    if (results == 0) typed.DropResult();
+    calls.push_back(std::move(typed));
   }
-  for (CheckedCall& call : *calls) {
-    call.scratch = facts->limits->scratch;
-    const int results = call.num_tensors() - call.num_operands;
-    for (int r : call.scratch) {
-      if (r < results && static_cast<int>(call.scratch.size()) < results) continue;
-      return unknown(absl::StrCat("scratch result ", r, " of ", results,
-                                  r < results ? ", which are all scratch" : ""));
-    }
-  }
-  for (const OperandRange& range : facts->limits->ranges) {
-    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
-    SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula high, ParseSizeFormula(range.high));
-    bool known = false;
-    for (CheckedCall& call : *calls) {
-      CheckedCall::Range in{.operand = range.operand};
-      if (range.operand >= call.num_operands || !Resolve(low, call.rule, &in.low) ||
-          !Resolve(high, call.rule, &in.high)) {
-        continue;
-      }
-      known = true;
-      call.ranges.push_back(in);
-    }
-    if (!known) {
-      return unknown(
-          absl::StrCat("operand ", range.operand, " in [", range.low, ", ", range.high, ")"));
-    }
-  }
-  return absl::OkStatus();
+  return calls;
 }
 
 // The operands and results of a call, and their types in `types`. E191 if they are not arrays.
@@ -258,6 +214,7 @@ absl::Status FindRule(const RuleArgs& args, const TargetRegistry& targets, Check
                      .fix = "Give its rule in a manifest (--plugin=FILE.json) or by the program"},
                     absl::StatusCode::kNotFound);
   }
+  call->own_rule = source != CustomCallSource::kRegistry;
   call->callbacks =
       source == CustomCallSource::kRegistry && registered->level == RuleLevel::kCallbacks;
   std::vector<const Shape*> shapes(args.operands.begin(), args.operands.end());
@@ -295,6 +252,7 @@ absl::StatusOr<CheckedCall> CallOf(const Module& module, const Instruction& inst
                      .fix = "Write api_version=API_VERSION_TYPED_FFI, or that of the handler"});
   }
   CheckedCall call;
+  call.of_program = true;
   call.target = std::string(attrs.target);
   call.api_version = attrs.api_version;
   call.backend_config = std::string(instr.backend_config);
@@ -369,12 +327,10 @@ absl::StatusOr<std::vector<CheckedCall>> CallsOfTarget(const std::string& target
       call.num_operands = a.num_operands;
       call.attributes = a.attributes;
       call.types.assign(a.values.size(), ElementType::kF32);
-      if (!a.types.empty()) {
-        SHARDCALL_ASSIGN_OR_RETURN(call.type_tries, TypesOfSignature(a.types));
-      }
       call.tuple_result = static_cast<int>(a.values.size()) - a.num_operands != 1;
       Complete({}, &call.rule);
-      calls.push_back(std::move(call));
+      SHARDCALL_ASSIGN_OR_RETURN(std::vector<CheckedCall> typed, WithTypes(std::move(call), a));
+      std::move(typed.begin(), typed.end(), std::back_inserter(calls));
     }
   }
   SHARDCALL_RETURN_IF_ERROR(ApplyLimits(targets, &calls));

@@ -12,6 +12,7 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/api/verify.h"
+#include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
@@ -213,6 +214,28 @@ bool Depends(const CheckedCall& call, const std::vector<int64_t>& sizes, int fac
   return false;
 }
 
+// Registers the rule that is tried as that of the call's target. Its source stays that of the
+// target's own rule, and a rule from whose VJP that follows is registered, too: errors name what
+// their author can change.
+absl::Status RegisterTried(const CheckedCall& call, absl::Span<const int64_t> sizes,
+                           const TargetRegistry* targets, TargetRegistry* own) {
+  std::vector<RuleAlternative> rule(1);
+  rule[0].text = call.Text(sizes);
+  rule[0].attributes = call.attributes;
+  const TargetRule* const known = targets == nullptr || call.own_rule
+                                      ? nullptr
+                                      : targets->Find(call.target, call.backend_config);
+  if (known == nullptr) return own->RegisterRules(call.target, std::move(rule));
+  const TargetRule* const forward = targets->Find(VjpOf(*known), "");
+  if (forward != nullptr && forward->target != call.target) {
+    std::vector<RuleAlternative> rules = forward->alternatives;
+    rules.resize(forward->num_given);
+    // No call has this rule; without it, an error names the factor as the VJP's rule does.
+    own->RegisterRules(forward->target, std::move(rules), "", forward->source).IgnoreError();
+  }
+  return own->RegisterRules(call.target, std::move(rule), "", known->source);
+}
+
 TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   const CheckedCall& call = *trial.call;
   auto failed = [](TrialOutcome outcome, const absl::Status& status) {
@@ -227,10 +250,7 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   if (call.callbacks) {
     run.partition.targets = options.targets;
   } else {
-    std::vector<RuleAlternative> rule(1);
-    rule[0].text = call.Text(trial.sizes);
-    rule[0].attributes = call.attributes;
-    const absl::Status s = own.RegisterRules(call.target, std::move(rule));
+    const absl::Status s = RegisterTried(call, trial.sizes, options.targets, &own);
     if (!s.ok()) return failed(TrialOutcome::kNotSharded, s);
   }
   // The planner should shard whenever the rule allows it, so sharding must always pay.

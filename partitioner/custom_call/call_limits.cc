@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/custom_call/call_limits.h"
 
+#include <set>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/custom_call/limits_fit.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -73,6 +76,7 @@ bool operator==(const CallLimits& a, const CallLimits& b) {
 
 absl::Status TargetRegistry::RegisterCallLimits(std::string target, CallLimits limits) {
   SHARDCALL_RETURN_IF_ERROR(CheckCallLimits(limits));
+  SHARDCALL_RETURN_IF_ERROR(CheckLimitsFit(limits, target, SignaturesOf(target, *this)));
   const TargetFacts* const known = Facts(target);
   if (target.empty() || (known != nullptr && known->limits.has_value())) {
     if (!target.empty() && *known->limits == limits) return absl::OkStatus();
@@ -90,7 +94,12 @@ absl::Status TargetRegistry::RegisterCallLimits(std::string target, CallLimits l
 }
 
 absl::Status CheckCallLimits(const CallLimits& limits) {
+  std::set<std::string> sized;
+  std::set<int> bounded, unused;
   for (const auto& [factor, text] : limits.sizes) {
+    if (!sized.insert(factor).second) {
+      return Wrong(absl::StrCat("factor ", factor, " has two sizes"), "one formula", text);
+    }
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));
     for (const auto& [other, unused] : limits.sizes) {
       if (other != formula.factor) continue;
@@ -100,6 +109,8 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
   }
   for (int result : limits.scratch) {
     if (result < 0) return Wrong("a scratch result is none", "its number", absl::StrCat(result));
+    if (unused.insert(result).second) continue;
+    return Wrong("a scratch result is named twice", "each result once", absl::StrCat(result));
   }
   for (const OperandRange& range : limits.ranges) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
@@ -108,6 +119,10 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
     if (range.operand < 0 || empty) {
       return Wrong(absl::StrCat("a range of operand ", range.operand, " holds nothing"),
                    "an operand, and a first number below the second",
+                   absl::StrCat("[", range.low, ", ", range.high, "]"));
+    }
+    if (!bounded.insert(range.operand).second) {
+      return Wrong(absl::StrCat("operand ", range.operand, " has two ranges"), "one range",
                    absl::StrCat("[", range.low, ", ", range.high, "]"));
     }
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/rule/rule_sizes.h"
 #include "shardcall/sharding/rule/rule_template.h"
 
 namespace shardcall {
@@ -251,21 +252,13 @@ class Parser {
     for (const RuleTemplate::NamedFactor& f : out_->factors) {
       known.push_back(f.whole_dim || f.factor.size >= 0);
     }
-    const auto open = [&](const std::vector<int>& dim) {
-      return std::count_if(dim.begin(), dim.end(), [&](int f) { return !known[f]; });
-    };
-    for (bool found = true; found;) {
-      found = false;
-      for (const auto* side : {&out_->operands, &out_->results}) {
-        for (const RuleTemplate::Value& value : *side) {
-          for (const std::vector<int>& dim : value.dims) {
-            if (open(dim) != 1) continue;
-            for (int f : dim) known[f] = true;
-            found = true;
-          }
-        }
+    std::vector<absl::Span<const int>> dims;
+    for (const auto* side : {&out_->operands, &out_->results}) {
+      for (const RuleTemplate::Value& value : *side) {
+        dims.insert(dims.end(), value.dims.begin(), value.dims.end());
       }
     }
+    AddSizesThatFollow(dims, &known);
     const auto unknown = std::find(known.begin(), known.end(), false);
     if (unknown == known.end()) return absl::OkStatus();
     const std::string& name = out_->factors[unknown - known.begin()].factor.name;

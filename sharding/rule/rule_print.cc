@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/rule/rule.h"
+#include "shardcall/sharding/rule/rule_sizes.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {
@@ -38,17 +39,21 @@ void AppendSet(const std::vector<int>& order, absl::string_view key, const Has& 
   if (!first) *out += "}";
 }
 
-}  // namespace
-
-int64_t ShardingRule::Extent(int tensor, int factor) const {
-  for (const auto& [where, extent] : extents) {
-    if (where.first == tensor && where.second == factor) return extent;
+// By factor: whether it is the only one of some dimension.
+std::vector<bool> WholeDims(const ShardingRule& rule) {
+  std::vector<bool> whole(rule.factors.size(), false);
+  for (int t = 0; t < rule.num_tensors(); ++t) {
+    for (const FactorList& dim : rule.tensor(t).dims) {
+      if (dim.size() == 1) whole[dim[0]] = true;
+    }
   }
-  return factors[factor].size;
+  return whole;
 }
 
-std::string ShardingRule::ToString() const {
-  const std::vector<int> order = FirstUse(*this);
+// The rule, with the sizes of the factors that `sized` does not name.
+std::string Print(const ShardingRule& rule, const std::vector<bool>& sized) {
+  const std::vector<int> order = FirstUse(rule);
+  const std::vector<Factor>& factors = rule.factors;
   // The author's factor names where they are distinct and not empty, else letters.
   std::set<std::string> distinct;
   for (int f : order) distinct.insert(factors[f].name);
@@ -58,14 +63,12 @@ std::string ShardingRule::ToString() const {
     names[order[i]] = named ? factors[order[i]].name : SdyFactorName(static_cast<int64_t>(i));
   }
   std::string out;
-  std::vector<bool> whole(factors.size(), false);
   auto append_side = [&](const std::vector<TensorFactors>& tensors) {
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (t > 0) out += ",";
       for (const FactorList& dim : tensors[t].dims) {
         if (!out.empty() && out.back() != ' ') out += " ";
         if (dim.size() == 1) {
-          whole[dim[0]] = true;
           out += names[dim[0]];
         } else if (dim.empty()) {
           out += "1";
@@ -78,11 +81,11 @@ std::string ShardingRule::ToString() const {
       }
     }
   };
-  append_side(operands);
+  append_side(rule.operands);
   out += out.empty() ? "->" : " ->";
-  append_side(results);
+  append_side(rule.results);
   auto name = [&](int f) { return names[f]; };
-  auto kind = [&](FactorKind k) { return [this, k](int f) { return factors[f].kind == k; }; };
+  auto kind = [&](FactorKind k) { return [&factors, k](int f) { return factors[f].kind == k; }; };
   AppendSet(
       order, "reduction", kind(FactorKind::kReduction),
       [&](int f) { return absl::StrCat(names[f], ":", PartialOpName(factors[f].reduction)); },
@@ -94,10 +97,25 @@ std::string ShardingRule::ToString() const {
       order, "pad", [&](int f) { return factors[f].has_pad; },
       [&](int f) { return absl::StrCat(names[f], ":", factors[f].pad); }, &out);
   AppendSet(
-      order, "sizes", [&](int f) { return !whole[f]; },
+      order, "sizes", [&](int f) { return !sized[f]; },
       [&](int f) { return absl::StrCat(names[f], ":", factors[f].size); }, &out);
   return out;
 }
+
+}  // namespace
+
+std::string internal::RuleAsWritten(const ShardingRule& rule) {
+  return Print(rule, SizesFollow(rule));
+}
+
+int64_t ShardingRule::Extent(int tensor, int factor) const {
+  for (const auto& [where, extent] : extents) {
+    if (where.first == tensor && where.second == factor) return extent;
+  }
+  return factors[factor].size;
+}
+
+std::string ShardingRule::ToString() const { return Print(*this, WholeDims(*this)); }
 
 std::string ShardingRule::ToSdyText() const {
   const std::vector<int> order = FirstUse(*this);

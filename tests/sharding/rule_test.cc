@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/rule/rule_sizes.h"
 #include "tests/sharding/corpus.h"
 
 namespace shardcall {
@@ -268,6 +269,23 @@ TEST_F(RuleTest, ACompoundGivesTheSizeThatItAloneLacks) {
   }
   EXPECT_EQ(DiagnosticCode(Make({.rule = "(k g), k -> (k g)"}, {{12}, {0}}, {{12}}).status()),
             "E111");
+}
+
+TEST_F(RuleTest, AsWrittenARuleStatesTheSizesAloneThatNoCallGives) {
+  const auto written = [&](const RuleText& text, const std::vector<std::vector<int64_t>>& operands,
+                           const std::vector<std::vector<int64_t>>& results) {
+    auto rule = Make(text, operands, results);
+    EXPECT_TRUE(rule.ok()) << rule.status();
+    return RuleAsWritten(*rule);
+  };
+  EXPECT_EQ(written({.rule = "b (k g), b k -> b (k g)"}, {{8, 12}, {8, 4}}, {{8, 12}}),
+            "b (k g), b k -> b (k g)");
+  EXPECT_EQ(written({.rule = "(a b), (b c), c -> a", .need_replication = {"b", "c"}},
+                    {{6}, {15}, {5}}, {{2}}),
+            "(a b), (b c), c -> a need_replication={b, c}");
+  // Nothing gives the sizes of two factors that stand in one compound alone.
+  EXPECT_EQ(written({.rule = "(k g) -> (k g)", .sizes = {{"k", 4}, {"g", 3}}}, {{12}}, {{12}}),
+            "(k g) -> (k g) sizes={k:4, g:3}");
 }
 
 TEST_F(RuleTest, FactorsThatOnlyOperandsHaveAreOpen) {

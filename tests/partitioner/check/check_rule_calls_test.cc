@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Views = absl::Span<const BufferView>;
 using Kernel =
     std::function<absl::Status(const HandlerContext& context, Views operands, Views results)>;
@@ -125,7 +126,26 @@ TEST_F(CheckedCalls, AreInPlaceWhereTheProgramsAre) {
   Target(rule, AddOne);
   ExpectHolds(Call("f32[12,8]", ", output_to_operand_aliasing={{}: (0, {})}"));
   // Nothing says so in a call without it, which the kernel refuses.
-  EXPECT_EQ(DiagnosticCode(Check(Call("f32[12,8]", "")).status()), "E190");
+  const absl::Status refused = Check(Call("f32[12,8]", "")).status();
+  EXPECT_EQ(DiagnosticCode(refused), "E190");
+  // There is a program already, whose call is to be mended.
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(HasSubstr("Fix: Give the program's call the attributes, layouts and "
+                                       "aliases that the handler asks for"),
+                             Not(HasSubstr("Give a program with a call"))));
+  EXPECT_THAT(std::string(Check("").status().message()), HasSubstr("Give a program with a call"));
+}
+
+// Too large for a trial: only smaller calls are tried, which the handler does not take.
+TEST_F(CheckedCalls, AreNotToBlameWhereTheyAreTooLargeToBeTried) {
+  RuleAlternative rule;
+  rule.text.rule = "m n -> m n";
+  Target(rule, [](const HandlerContext&, Views in, Views) {
+    return in[0].dims[0] == 65536 ? absl::OkStatus()
+                                  : absl::InvalidArgumentError("65536 rows alone");
+  });
+  EXPECT_THAT(std::string(Check(Call("f32[65536,8191]", "", "f32[65536,8191]")).status().message()),
+              HasSubstr("Fix: Give a program whose call has smaller arrays"));
 }
 
 TEST_F(CheckedCalls, UpdateOneOfSeveralResultsInPlace) {
@@ -180,13 +200,61 @@ TEST_F(CheckedCalls, CompareWhatIsNotSaidToBeScratch) {
   EXPECT_NE(VerdictOf(""), RuleVerdict::kHolds);
 }
 
-TEST_F(CheckedCalls, ScratchThatTheCallDoesNotHaveIsE105) {
+// The sizes of a signature bind the calls that have it, and no others.
+TEST_F(CheckedCalls, NeedNotHaveTheFactorsAndResultsOfOtherSignatures) {
+  std::vector<RuleAlternative> rules(2);
+  rules[0].text.rule = "m n -> m n";
+  rules[1].text.rule = "m n, g -> m n, g";
+  ASSERT_TRUE(targets_.RegisterRules("k", rules).ok());
+  ASSERT_TRUE(targets_
+                  .RegisterCallLimits("k", {.sizes = {{"g", "4 n"}},
+                                            .ranges = {{.operand = 1, .high = "n"}},
+                                            .scratch = {1}})
+                  .ok());
+  HandlerEntry entry;
+  entry.target = "k";
+  entry.host = [](const HandlerContext&, Views in, Views out) {
+    std::copy_n(F(in[0]), in[0].num_elements(), F(out[0]));
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(handlers_.Register(std::move(entry)).ok());
+  ExpectHolds(Call("f32[12,8]", ""));
+}
+
+TEST_F(CheckedCalls, OfLimitsThatALaterRuleDoesNotHaveAreE105) {
+  ASSERT_TRUE(targets_.RegisterCallLimits("k", {.sizes = {{"gate", "4 h"}}}).ok());
+  ASSERT_TRUE(targets_.RegisterRule("k", {.rule = "m n -> m n"}).ok());
+  HandlerEntry entry;
+  entry.target = "k";
+  entry.host = WithScratch;
+  ASSERT_TRUE(handlers_.Register(std::move(entry)).ok());
+  const absl::Status status = Check("").status();
+  EXPECT_EQ(DiagnosticCode(status), "E105");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("gate = 4 h"));
+}
+
+// Queries of k groups of g heads, over k heads: the size of g follows from each call.
+TEST_F(CheckedCalls, GetSuggestionsThatPinNoSizeOfTheirs) {
   RuleAlternative rule;
-  rule.text.rule = "m n -> m n, m n";
-  Target(rule, WithScratch, {.scratch = {2}});
-  EXPECT_EQ(DiagnosticCode(Check("").status()), "E105");
-  TargetRegistry targets;
-  EXPECT_EQ(DiagnosticCode(targets.RegisterCallLimits("k", {.scratch = {-1}})), "E105");
+  rule.text = {.rule = "b (k g), b k -> b (k g)", .need_replication = {"b"}};
+  Target(rule, [](const HandlerContext&, Views in, Views out) {
+    const int64_t heads = in[0].dims[1], k = in[1].dims[1];
+    if (k == 0 || heads % k != 0) return absl::InvalidArgumentError("no whole groups");
+    for (int64_t i = 0; i < in[0].num_elements(); ++i) {
+      F(out[0])[i] = F(in[0])[i] * F(in[1])[i / heads * k + i % heads / (heads / k)];
+    }
+    return absl::OkStatus();
+  });
+  for (const std::string& program :
+       {std::string(),
+        std::string("  q = f32[6,8] parameter(0)\n  k = f32[6,4] parameter(1)\n  ROOT y "
+                    "= f32[6,8] custom-call(q, k), custom_call_target=\"k\", "
+                    "api_version=API_VERSION_TYPED_FFI\n")}) {
+    const auto check = Check(program);
+    ASSERT_TRUE(check.ok()) << check.status();
+    EXPECT_EQ(check->verdict, RuleVerdict::kMissing) << RuleCheckJson(*check);
+    EXPECT_EQ(check->findings[0].suggestion, "b (k g), b k -> b (k g)");
+  }
 }
 
 // y = 2 x on grid_x blocks of 4 rows; it refuses a grid that is not that of its rows.

@@ -225,22 +225,6 @@ TEST(CheckRuleHandlers, GivenInputsAreTakenAsTheyAre) {
               HasSubstr("E313"));
 }
 
-TEST(CheckRuleHandlers, LimitsThatMakeNoSenseAreRefused) {
-  TargetRegistry targets;
-  EXPECT_THAT(std::string(targets.RegisterCallLimits("k", {.sizes = {{"g", "4 h k"}}}).message()),
-              testing::AllOf(HasSubstr("E105"), HasSubstr("4 h k")));
-  EXPECT_FALSE(targets.RegisterCallLimits("k", {.sizes = {{"g", "4 h"}, {"h", "2 b"}}}).ok());
-  EXPECT_FALSE(targets.RegisterCallLimits("k", {.ranges = {{.operand = 0, .high = "0"}}}).ok());
-  EXPECT_FALSE(targets.RegisterCallLimits("", {}).ok());
-  EXPECT_TRUE(targets.RegisterCallLimits("k", {.sizes = {{"g", "4 h"}}}).ok());
-  EXPECT_TRUE(targets.RegisterCallLimits("k", {.sizes = {{"g", "4 h"}}}).ok());
-  EXPECT_FALSE(targets.RegisterCallLimits("k", {.sizes = {{"g", "5 h"}}}).ok());
-  CheckedHandler gates(kGates, Gates);
-  gates.Limit({.sizes = {{"gate", "4 h"}}});
-  EXPECT_THAT(std::string(gates.Check().status().message()),
-              testing::AllOf(HasSubstr("E105"), HasSubstr("gate = 4 h")));
-}
-
 TEST(CheckRuleHandlers, AHandlerThatDoesNotReturnIsAFindingInTime) {
   TrialOptions options;
   options.deadline = absl::Milliseconds(300);

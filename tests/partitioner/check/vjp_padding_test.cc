@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transposed rule of a VJP in sizes that do not divide: what padding adds nothing
 // is known from the rule's own pads, or the VJP says it; else it is E150.
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
+#include "shardcall/partitioner/check/check_target.h"
 #include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
@@ -103,6 +107,64 @@ TEST_F(VjpPadding, WithoutAPadUnevenSizesAreRefused) {
   Register({}, {{"b", 0}});
   EXPECT_EQ(Why(7, 6, 2, 2), "");
   EXPECT_THAT(Why(7, 5, 2, 2), HasSubstr("E150 factor k = 5 over 2"));
+}
+
+// The checker tries the rule of the VJP's target by itself, and still names the VJP.
+TEST_F(VjpPadding, TheCheckerSaysWhereThePadIsDeclaredToo) {
+  Register({{"k", 0}}, {});
+  const auto check = CheckTarget({.target = "bwd"}, targets_, handlers_);
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_THAT(check->untested,
+              testing::ElementsAre(testing::AllOf(
+                  HasSubstr("b, uneven sizes: E150"),
+                  HasSubstr("Fix: Declare \"pad\": {\"b\": 0} in the \"vjp\" of target \"fwd\""),
+                  HasSubstr("(rule of target \"bwd\", VJP of fwd)"))));
+  Register({{"k", 0}}, {{"b", 0}});
+  const auto padded = CheckTarget({.target = "bwd"}, targets_, handlers_);
+  ASSERT_TRUE(padded.ok()) << padded.status();
+  EXPECT_THAT(padded->untested, testing::IsEmpty());
+}
+
+// Leading dimensions have no name in the rule, so that neither has the factor of the trial.
+TEST_F(VjpPadding, TheCheckerNamesLeadingDimensionsAsTheVjpDoes) {
+  TargetRegistry targets;
+  ASSERT_TRUE(targets.RegisterRule("scale", {.rule = "... d, d -> ... d"}).ok());
+  ASSERT_TRUE(
+      targets
+          .RegisterVjp("scale", {.target = "scale_bwd",
+                                 .arguments = {VjpArgument::Cotangent(0), VjpArgument::Operand(0),
+                                               VjpArgument::Operand(1)},
+                                 .gradients = {0, 1},
+                                 .backend_config = std::nullopt})
+          .ok());
+  HandlerRegistry handlers;
+  HandlerEntry entry;
+  entry.target = "scale_bwd";
+  entry.host = [](const HandlerContext&, absl::Span<const BufferView> in,
+                  absl::Span<const BufferView> out) {
+    const int64_t d = in[2].num_elements();
+    const auto f = [](const BufferView& v) { return static_cast<float*>(v.data); };
+    std::fill_n(f(out[1]), d, 0.0f);
+    for (int64_t k = 0; k < in[0].num_elements(); ++k) {
+      f(out[0])[k] = f(in[0])[k] * f(in[2])[k % d];
+      f(out[1])[k % d] += f(in[0])[k] * f(in[1])[k];
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(handlers.Register(std::move(entry)).ok());
+  const auto program = ParseModule(
+      std::make_shared<const std::string>(
+          "HloModule m\n\nENTRY e {\n  dy = f32[6,4] parameter(0)\n  x = f32[6,4] parameter(1)\n"
+          "  w = f32[4] parameter(2)\n  ROOT t = (f32[6,4], f32[4]) custom-call(dy, x, w), "
+          "custom_call_target=\"scale_bwd\", api_version=API_VERSION_TYPED_FFI\n}\n"),
+      std::make_shared<Context>(), "test.hlo");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto check = CheckTarget({.target = "scale_bwd", .program = &*program}, targets, handlers);
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_THAT(check->untested,
+              testing::Contains(HasSubstr("Declare \"pad\": {\"...\": 0} in the \"vjp\" of target "
+                                          "\"scale\"")))
+      << RuleCheckJson(*check);
 }
 
 TEST_F(VjpPadding, ARulesPadOtherThanZeroIsTheVjpsWhereNoCotangentIsCut) {

@@ -3,16 +3,25 @@
 // or the program is refused.
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "tests/support/verify_text.h"
 
 namespace shardcall {
 namespace {
 
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+constexpr absl::string_view kKnownTargets[] = {
+#define SHARDCALL_KNOWN_TARGET(name, text, traits) text,
+#include "shardcall/partitioner/ir/known_targets.inc"
+#undef SHARDCALL_KNOWN_TARGET
+};
 
 // y = 2 x on grid_x blocks of 4 rows, and nothing on others. A block beyond the rows is an error,
 // where a kernel would leave its buffers.
@@ -102,11 +111,17 @@ TEST_F(Attributes, AKernelWithItsGridIsRefusedWhereItsRuleSaysNothingOfIt) {
   Rule(kTriton, "m n -> m n", {});
   EXPECT_THAT(PartitionText(Call(kTriton, "devices=[4,1]<=[4]", kConfig), options_),
               Fails("E126", "target \"__gpu$xla.gpu.triton\" (%y) states the grid"));
-  for (const char* target : {"mosaic_gpu_v2", "tpu_custom_call", "triton_kernel_call"}) {
-    Rule(target, "m n -> m n", {});
+  std::vector<std::string> refused;
+  for (const absl::string_view text : kKnownTargets) {
+    if (!HasTrait(FindKnownTarget(text), kStatesGrid)) continue;
+    const std::string target(text);
+    if (target != kTriton) Rule(target, "m n -> m n", {});
     EXPECT_THAT(PartitionText(Call(target, "devices=[4,1]<=[4]", kConfig), options_),
-                Fails("E126", target));
+                Fails("E126", absl::StrCat("target \"", target, "\"")));
+    refused.push_back(target);
   }
+  EXPECT_THAT(refused, UnorderedElementsAre("__gpu$xla.gpu.triton", "triton_kernel_call",
+                                            "mosaic_gpu_v2", "mosaic_gpu", "tpu_custom_call"));
   // Whole, it runs as it is.
   EXPECT_EQ(WhyNotEqual(Call(kTriton, "replicated", kConfig), options_), "");
 }
