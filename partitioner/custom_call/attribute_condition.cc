@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/kernels/ffi/attributes.h"
+#include "shardcall/kernels/ffi/config_attributes.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -85,7 +86,7 @@ absl::StatusOr<AttributeConditions> AttributeConditionsOf(absl::string_view dict
 
 bool Satisfies(absl::string_view backend_config, absl::Span<const AttributeCondition> conditions) {
   if (conditions.empty()) return true;
-  const absl::StatusOr<AttributeMapView> parsed = AttributeMapView::Parse(backend_config);
+  const absl::StatusOr<AttributeMapView> parsed = AttributesOfConfig(backend_config);
   const AttributeMapView attributes = parsed.ok() ? *parsed : AttributeMapView();
   return std::all_of(conditions.begin(), conditions.end(), [&](const AttributeCondition& c) {
     const Attribute* const have = attributes.Find(c.name);

@@ -23,6 +23,14 @@ absl::Status Wrong(std::string what, std::string expected, std::string found) {
                           "where to where its elements are"});
 }
 
+absl::Status Twice(std::string what, std::string found) {
+  return ToStatus({.code = "E105",
+                   .message = std::move(what),
+                   .expected = "each factor, operand and result once",
+                   .found = std::move(found),
+                   .fix = "Leave one of the two out"});
+}
+
 constexpr int64_t kMost = int64_t{1} << 32;
 
 bool IsName(absl::string_view text) {
@@ -98,7 +106,7 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
   std::set<int> bounded, unused;
   for (const auto& [factor, text] : limits.sizes) {
     if (!sized.insert(factor).second) {
-      return Wrong(absl::StrCat("factor ", factor, " has two sizes"), "one formula", text);
+      return Twice(absl::StrCat("factor ", factor, " has two sizes"), text);
     }
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));
     for (const auto& [other, unused] : limits.sizes) {
@@ -110,7 +118,7 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
   for (int result : limits.scratch) {
     if (result < 0) return Wrong("a scratch result is none", "its number", absl::StrCat(result));
     if (unused.insert(result).second) continue;
-    return Wrong("a scratch result is named twice", "each result once", absl::StrCat(result));
+    return Twice("a scratch result is named twice", absl::StrCat(result));
   }
   for (const OperandRange& range : limits.ranges) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula low, ParseSizeFormula(range.low));
@@ -122,7 +130,7 @@ absl::Status CheckCallLimits(const CallLimits& limits) {
                    absl::StrCat("[", range.low, ", ", range.high, "]"));
     }
     if (!bounded.insert(range.operand).second) {
-      return Wrong(absl::StrCat("operand ", range.operand, " has two ranges"), "one range",
+      return Twice(absl::StrCat("operand ", range.operand, " has two ranges"),
                    absl::StrCat("[", range.low, ", ", range.high, "]"));
     }
   }

@@ -77,6 +77,16 @@ TEST_F(RuleChoiceTest, AttributesTellRulesApart) {
   EXPECT_EQ(of(""), "i j -> i j need_replication={i}");
   EXPECT_THAT(of("{axis = 2 : i64}"), HasSubstr("no rule of target \"t\" is for these attributes"));
   EXPECT_THAT(of("{axis = true}"), HasSubstr("E111"));
+  // As JSON, which the calls of untyped handlers have.
+  EXPECT_EQ(of("{\"rows\": 4, \"axis\": 1}"), "i j -> i j need_replication={j}");
+  EXPECT_EQ(of("{\"axis\": 0}"), "i j -> i j need_replication={i}");
+  EXPECT_EQ(of("{\"rows\": 4}"), "i j -> i j need_replication={i}");
+  EXPECT_EQ(of("{\"axis\": null}"), "i j -> i j need_replication={i}");
+  EXPECT_THAT(of("{\"axis\": 2}"), HasSubstr("no rule of target \"t\" is for these attributes"));
+  EXPECT_THAT(of("{\"axis\": true}"), HasSubstr("E111"));
+  EXPECT_THAT(of("{\"axis\": [1]}"), HasSubstr("E111"));
+  EXPECT_THAT(of("{\"custom_call_backend_config\": {\"attributes\": \"{axis = 1 : i64}\"}}"),
+              "i j -> i j need_replication={j}");
 }
 
 TEST_F(RuleChoiceTest, ConditionsCompareValues) {
@@ -92,6 +102,11 @@ TEST_F(RuleChoiceTest, ConditionsCompareValues) {
   EXPECT_TRUE(holds(0.1, "{a = 1.000000e-01 : f64}"));
   EXPECT_TRUE(holds(int64_t{2}, "{a = 2.0 : f32}"));
   EXPECT_FALSE(holds(2.0, "{a = 2 : i32}"));
+  EXPECT_TRUE(holds(0.1, "{\"a\": 0.1}"));
+  EXPECT_TRUE(holds(int64_t{2}, "{\"a\": 2.0}"));
+  EXPECT_FALSE(holds(2.0, "{\"a\": 2}"));
+  EXPECT_TRUE(holds("gelu", "{\"a\": \"gelu\"}"));
+  EXPECT_FALSE(holds("gelu", "\"gelu\""));
   EXPECT_FALSE(holds(int64_t{1}, "{a = dense<1> : tensor<1xi64>}"));
   EXPECT_EQ(AttributeConditionsText(*AttributeConditionsOf("{b = \"x\", a = 3 : i32}")),
             "{a = 3, b = \"x\"}");
