@@ -13,7 +13,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/xla/asked_call.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
+#include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
+#include "shardcall/partitioner/ir/stablehlo/reader.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -44,15 +47,27 @@ class Values {
   std::vector<Shardcall_PjrtAval> avals_;
 };
 
+// Callbacks for the calls of a target that are like the one in `like`, StableHLO as bytecode;
+// empty: for those without layouts, aliases and side effects. E101 for a target without a rule.
+Shardcall_PjrtCallbacks* MakeCallbacks(const std::shared_ptr<Targets>& targets,
+                                       const std::string& name, const nb::bytes& like) {
+  PjrtTarget target = {.name = name, .rules = {targets, &targets->registry.rules}};
+  if (like.size() > 0) {
+    target.like = std::make_shared<const Module>(
+        Take(ReadStablehloBytecode(ViewOf(like), std::make_shared<Context>())));
+  }
+  return Take(NewPjrtCallbacks(std::move(target)));
+}
+
 class Served {
  public:
-  Served(std::shared_ptr<Targets> targets, const std::string& name)
-      : targets_(std::move(targets)),
-        callbacks_(Take(targets_->registry.MakePjrtCallbacks(name))) {}
+  Served(const std::shared_ptr<Targets>& targets, const std::string& name, const nb::bytes& like)
+      : callbacks_(MakeCallbacks(targets, name, like)) {}
   ~Served() { callbacks_->dtor(callbacks_); }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
+  bool side_effects() const { return callbacks_->can_side_effecting_have_replicated_sharding; }
   nb::bytes Propagate(const nb::bytes& sharding, const nb::bytes& shape, const nb::bytes& config) {
     Shardcall_PjrtPropagateArgs args = {};
     args.backend_config = Values::ToC(config);
@@ -110,50 +125,54 @@ class Served {
     return read();
   }
 
-  const std::shared_ptr<Targets> targets_;
   Shardcall_PjrtCallbacks* const callbacks_;
 };
 
-// `#sdy.op_sharding_rule<..>` of a call with such operands and results; '' for a target whose
-// callbacks say how it shards. E101 without a rule, E111 where it does not fit the call.
-std::string SdyRule(const Targets& targets, const std::string& name,
-                    const std::string& backend_config, const std::vector<ArrayType>& operands,
-                    const std::vector<ArrayType>& results) {
-  const TargetRule* const rule = targets.registry.rules.Find(name, backend_config);
+// `#sdy.op_sharding_rule<..>` of the call in `like`, as of MakeCallbacks; '' without results, and
+// for a target whose callbacks say how it shards. E101 without a rule, E111 where it does not fit
+// the call.
+std::string SdyRule(const Targets& targets, const std::string& name, const nb::bytes& like) {
+  const Module module = Take(ReadStablehloBytecode(ViewOf(like), std::make_shared<Context>()));
+  const InstrId id = CallIn(module, name);
+  SHARDCALL_CHECK(id.valid());
+  const Instruction& call = module.instr(id);
+  if (call.shape->num_leaves() == 0) return "";  // Shardy's text of such a rule does not parse
+  const TargetRule* const rule = targets.registry.rules.Find(name, call.backend_config);
   if (rule == nullptr || (rule->level == RuleLevel::kCallbacks && rule->alternatives.empty()) ||
       (rule->level == RuleLevel::kBatchDims && rule->batch_dims == kBatchDimsOfCall)) {
     return "";
   }
-  Context context;
-  return Take(rule->Instantiate(backend_config, ToShapes(operands, &context),
-                                ToShapes(results, &context)))
-      .ToSdyText();
-}
-
-// A registry with only this target, which is to be gathered.
-std::shared_ptr<Targets> GatheringTargets(const std::string& name) {
-  auto out = std::make_shared<Targets>();
-  Check(out->registry.rules.RegisterBatchPartitionable(name, 0));
-  return out;
+  std::vector<const Shape*> operands, results;
+  for (InstrId x : module.operands(id)) operands.push_back(module.instr(x).shape->bare());
+  for (int k = 0; k < call.shape->num_leaves(); ++k) {
+    results.push_back(call.shape->leaf(k)->bare());
+  }
+  return Take(rule->Instantiate(call.backend_config, operands, results)).ToSdyText();
 }
 
 }  // namespace
 
 void DefineServing(nb::module_& m) {
   nb::class_<Served>(m, "Served")
-      .def(nb::init<std::shared_ptr<Targets>, std::string>(), "targets"_a, "name"_a)
+      .def(nb::init<std::shared_ptr<Targets>, std::string, nb::bytes>(), "targets"_a, "name"_a,
+           "like"_a)
+      .def_prop_ro("side_effects", &Served::side_effects)
       .def("propagate", &Served::Propagate)
       .def("infer", &Served::Infer)
       .def("partition", &Served::Partition);
-  m.def("gathering_targets", &GatheringTargets, "name"_a);
-  m.def("sdy_rule", &SdyRule, "targets"_a, "name"_a, "backend_config"_a, "operands"_a, "results"_a);
-  // For the XLA of the plugin whose PJRT_Api* is in the capsule.
+  m.def("sdy_rule", &SdyRule, "targets"_a, "name"_a, "like"_a);
+  // For the XLA of the plugin whose PJRT_Api* is in the capsule, where the calls have the name
+  // `as`.
   m.def(
       "pass_rule_to_pjrt",
-      [](const Targets& targets, const std::string& name, const nb::capsule& c_api) {
-        Check(targets.registry.PassToPjrt(name, c_api.data()));
+      [](const std::shared_ptr<Targets>& targets, const std::string& name, const nb::bytes& like,
+         const std::string& as, const nb::capsule& c_api) {
+        Shardcall_PjrtCallbacks* const callbacks = MakeCallbacks(targets, name, like);
+        const absl::Status status = RegisterPartitionerWithPjrt(c_api.data(), as, callbacks);
+        if (!status.ok()) callbacks->dtor(callbacks);
+        Check(status);
       },
-      "targets"_a, "name"_a, "c_api"_a);
+      "targets"_a, "name"_a, "like"_a, "as"_a, "c_api"_a);
 }
 
 }  // namespace shardcall::inline internal::python

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/bindings/xla/asked_call.h"
 #include "shardcall/partitioner/bindings/xla/for_xla.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
-#include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/rules/op_rules.h"
@@ -19,120 +19,6 @@
 
 namespace shardcall::inline internal {
 namespace {
-
-struct OneCall {
-  explicit OneCall(Module m) : module(std::move(m)) {}
-  Module module;
-  int64_t num_partitions = 1;
-};
-
-int64_t DevicesOf(const HloSharding& s) {
-  switch (s.kind) {
-    case HloSharding::Kind::kTiled: return s.num_devices();
-    case HloSharding::Kind::kNamed:
-      return s.named.mesh != nullptr ? s.named.mesh->num_devices() : 1;
-    case HloSharding::Kind::kTuple: {
-      int64_t n = 1;
-      for (const HloSharding& part : s.tuple) n = std::max(n, DevicesOf(part));
-      return n;
-    }
-    default: return 1;
-  }
-}
-
-absl::Status Wrong(const PjrtTarget& target, std::string message, std::string expected,
-                   std::string found, std::string fix) {
-  return ToStatus({.code = "E147",
-                   .message = std::move(message),
-                   .where = absl::StrCat("target \"", target.name, "\""),
-                   .expected = std::move(expected),
-                   .found = std::move(found),
-                   .fix = std::move(fix)});
-}
-
-// Arrays in descending layout, and tuples of them and of tokens.
-absl::StatusOr<const Shape*> Plain(const PjrtTarget& target, Context& context, const Shape* shape) {
-  if (shape->IsToken()) return shape;
-  if (shape->IsTuple()) {
-    std::vector<const Shape*> parts;
-    for (const Shape* part : shape->tuple()) {
-      SHARDCALL_ASSIGN_OR_RETURN(parts.emplace_back(), Plain(target, context, part));
-    }
-    return context.MakeTuple(parts);
-  }
-  if (!shape->IsArray() || shape->IsDynamic()) {
-    return Wrong(target, "a call is asked about with a value of a kind that is not sharded here",
-                 "an array of fixed size", shape->ToString(false), "give its operands fixed sizes");
-  }
-  return context.WithDefaultLayout(context.MakeArray(shape->element_type(), shape->dims()));
-}
-
-// ENTRY { ROOT call(parameters) }, with the shardings on the parameters and the call.
-absl::StatusOr<OneCall> MakeCall(const PjrtTarget& target, const PjrtQuestion& q) {
-  ProgramBuilder p("local");
-  Context& context = p.module().context();
-  std::vector<InstrId> parameters;
-  std::vector<std::pair<InstrId, HloSharding>> marks;
-  int64_t devices = 1;
-  const auto mark = [&](InstrId id, absl::string_view bytes, absl::string_view what) {
-    if (bytes.empty()) return absl::OkStatus();
-    SHARDCALL_ASSIGN_OR_RETURN(HloSharding s, ReadShardingProto(bytes, what));
-    devices = std::max(devices, DevicesOf(s));
-    if (s.kind != HloSharding::Kind::kUnknown) marks.emplace_back(id, std::move(s));
-    return absl::OkStatus();
-  };
-  const auto shape_of = [&](absl::string_view bytes,
-                            absl::string_view what) -> absl::StatusOr<const Shape*> {
-    SHARDCALL_ASSIGN_OR_RETURN(const Shape* read,
-                               ReadShapeProto(bytes, p.module().shared_context(), what));
-    return Plain(target, context, read);
-  };
-  for (size_t k = 0; k < q.shapes.size(); ++k) {
-    const std::string what = absl::StrCat("operand ", k);
-    SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, shape_of(q.shapes[k], what));
-    SHARDCALL_ASSIGN_OR_RETURN(const InstrId x, p.Parameter(shape));
-    SHARDCALL_RETURN_IF_ERROR(mark(x, q.shardings[k], what));
-    parameters.push_back(x);
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(const Shape* result, shape_of(q.result_shape, "the result"));
-  CustomCallAttrs attrs;
-  attrs.target = target.name;
-  attrs.api_version = target.api_version;
-  if (attrs.api_version == 0) {
-    if (q.config.empty() || q.config[0] != '{') {
-      return Wrong(target, "it is not known which ABI a call has that is not of the typed FFI",
-                   "an API version of 1 to 3 with its registration", "none",
-                   "register its function with the API version that its calls have");
-    }
-    attrs.api_version = kTypedFfiCall;
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(const InstrId call,
-                             p.builder().CustomCall(attrs, parameters, result, q.config));
-  SHARDCALL_RETURN_IF_ERROR(mark(call, q.result_sharding, "the result"));
-  for (auto& [id, sharding] : marks) {
-    // XLA's sharding may be a tuple of one element for an array; take the element.
-    if (sharding.kind == HloSharding::Kind::kTuple && !p.module().instr(id).shape->IsTuple() &&
-        sharding.tuple.size() == 1) {
-      HloSharding element = sharding.tuple[0];
-      sharding = std::move(element);
-    }
-    p.module().mutable_instr(id).sharding = InternHloSharding(context, std::move(sharding));
-  }
-  p.module().header.num_partitions = devices;
-  p.module().header.has_num_partitions = true;
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, std::move(p).Build(call));
-  OneCall out(std::move(module));
-  out.num_partitions = devices;
-  return out;
-}
-
-InstrId CallIn(const Module& module, absl::string_view target) {
-  for (InstrId id : module.comp(module.entry()).instructions) {
-    const Instruction& i = module.instr(id);
-    if (i.opcode == Opcode::kCustomCall && i.as<CustomCallAttrs>().target == target) return id;
-  }
-  return InstrId();
-}
 
 // One sharding for a value of that shape, made of those of its leaves; null: replicated.
 absl::StatusOr<HloSharding> Joined(const Shape* shape, absl::Span<const Sharding* const> leaves) {
@@ -188,7 +74,7 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
     options.num_partitions = n;
     return Partition(std::move(module), options);
   };
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
+  SHARDCALL_ASSIGN_OR_RETURN(AskedCall call, MakeAskedCall(target, q));
   const int64_t n = call.num_partitions;
   // The operand shardings that the rule needs. XLA reshards to them, since it knows the program
   // around the call.
@@ -198,7 +84,7 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
   const Module& global = program->global->program.module;
   const InstrId id = CallIn(global, target.name);
   if (id.valid() && program->plan.ops[id.value].kind == PlanKind::kRule) {
-    SHARDCALL_ASSIGN_OR_RETURN(OneCall again, MakeCall(target, q));
+    SHARDCALL_ASSIGN_OR_RETURN(AskedCall again, MakeAskedCall(target, q));
     const auto states = program->plan.ops[id.value].decision->operands;
     const auto& parameters = again.module.comp(again.module.entry()).parameters;
     size_t leaf = 0;
@@ -232,7 +118,7 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
 }
 
 absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const PjrtQuestion& q) {
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
+  SHARDCALL_ASSIGN_OR_RETURN(AskedCall call, MakeAskedCall(target, q));
   PartitionOptions options;
   options.targets = target.rules.get();
   options.num_partitions = call.num_partitions;
@@ -257,7 +143,7 @@ absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const Pjrt
 absl::StatusOr<std::string> AnswerPjrtPropagate(const PjrtTarget& target, const PjrtQuestion& q) {
   const TargetRule* rule = target.rules->Find(target.name, q.config);
   if (rule == nullptr) return std::string(q.result_sharding);
-  SHARDCALL_ASSIGN_OR_RETURN(OneCall call, MakeCall(target, q));
+  SHARDCALL_ASSIGN_OR_RETURN(AskedCall call, MakeAskedCall(target, q));
   if (call.num_partitions == 1) return std::string(q.result_sharding);
   ImportOptions options;
   options.num_partitions = call.num_partitions;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/bindings/xla/asked_call.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_answers.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
@@ -173,6 +174,18 @@ absl::StatusOr<Shardcall_PjrtCallbacks*> NewPjrtCallbacks(PjrtTarget target) {
                      .fix = by_call ? "Register it as batch partitionable with the plugin"
                                     : "Register a rule, batch_dims or a partitioner first"},
                     absl::StatusCode::kFailedPrecondition);
+  }
+  if (target.like != nullptr) {
+    const InstrId like = CallIn(*target.like, target.name);
+    if (!like.valid()) {
+      return ToStatus({.code = "E147",
+                       .message = absl::StrCat("what calls of target \"", target.name,
+                                               "\" are like is not said"),
+                       .expected = "a program whose entry computation calls it",
+                       .found = "none of its calls",
+                       .fix = "Give such a program as PjrtTarget::like, or none"});
+    }
+    side_effects = side_effects || target.like->instr(like).as<CustomCallAttrs>().has_side_effect;
   }
   auto* const served = new Served{{}, std::move(target)};
   served->callbacks.private_data = served;

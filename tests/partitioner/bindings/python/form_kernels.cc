@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of XLA's typed FFI for the tests of what forms a target may have, which compile this file
 // as kernels.cc.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -87,6 +88,22 @@ ffi::Error Number(F32 x, ffi::ResultBuffer<ffi::F32> y) {
   return ffi::Error::Success();
 }
 
+// y[i, j] = x[i, j] + w[j], in the memory of x
+ffi::Error AddInPlace(F32 x, F32 w, ffi::ResultBuffer<ffi::F32> y) {
+  if (x.typed_data() != y->typed_data()) return ffi::Error::Internal("the result is elsewhere");
+  const Rows r = RowsOf(x);
+  for (int64_t k = 0; k < r.rows * r.columns; ++k) {
+    y->typed_data()[k] += w.typed_data()[k % r.columns];
+  }
+  return ffi::Error::Success();
+}
+
+// y = x, which is observed
+ffi::Error PassOn(F32 x, ffi::ResultBuffer<ffi::F32> y) {
+  std::copy_n(x.typed_data(), x.element_count(), y->typed_data());
+  return Observe(x);
+}
+
 // A state that is made once for each call of a program.
 struct Factor {
   static ffi::TypeId id;
@@ -115,6 +132,9 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(grouped, Grouped, ffi::Ffi::Bind().Arg<F32>().Arg<
 XLA_FFI_DEFINE_HANDLER_SYMBOL(look, Look,
                               ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S32>>().Arg<F32>().Ret<F32>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(number, Number, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(add_in_place, AddInPlace,
+                              ffi::Ffi::Bind().Arg<F32>().Arg<F32>().Ret<F32>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(pass_on, PassOn, ffi::Ffi::Bind().Arg<F32>().Ret<F32>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(make_factor, MakeFactor,
                               ffi::Ffi::BindInstantiate().Attr<float>("times"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(

@@ -360,7 +360,6 @@ for odd in ({'type_info': None}, {}, None):  # jaxlib keeps these until there is
             self.assertEqual(len(re.findall(r' all-reduce(?:-start)?\(', text)), 1)
             ours = sj.jit(jax.grad(loss, (0, 1)), strict=True)(x, w)
             np.testing.assert_array_equal(ours[1], wanted[1])
-            # What jax.jit lowered has Shardy's text of the rule, which says less than the rule.
             lowered = jax.jit(jax.grad(loss, (0, 1))).lower(x, w)
             program = shardcall.partition(lowered)
             np.testing.assert_array_equal(program.run([self.x, self.w])[1], wanted[1])

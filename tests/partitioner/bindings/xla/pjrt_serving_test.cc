@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/reader.h"
+#include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/support/fake_pjrt.h"
 #include "tests/support/verify_text.h"
@@ -237,6 +239,42 @@ TEST_F(PjrtServing, TupleResultsHaveTupleShardings) {
               HasSubstr("= (f32[8,6]{1,0}, f32[8]{0}) custom-call("));
   args.header.cleanup_fn(args.header.data);
   (*c)->dtor(*c);
+}
+
+// A call of `t`, as a module.
+std::shared_ptr<const Module> Like(absl::string_view call) {
+  const auto text = std::make_shared<const std::string>(absl::StrCat(
+      "HloModule m\nENTRY e {\np = f32[8,6]{0,1} parameter(0)\nROOT c = ", call, "\n}\n"));
+  absl::StatusOr<Module> module = ParseModule(text, std::make_shared<Context>(), "like");
+  EXPECT_TRUE(module.ok()) << module.status();
+  return std::make_shared<const Module>(*std::move(module));
+}
+
+TEST_F(PjrtServing, CallsHaveWhatTheirLikeHas) {
+  auto rules = std::make_shared<TargetRegistry>();
+  ASSERT_TRUE(rules->RegisterRule("t", {.rule = "i j -> i j"}).ok());
+  const auto served = [&](absl::string_view like) {
+    return NewPjrtCallbacks({.name = "t", .rules = rules, .like = Like(like)});
+  };
+  absl::StatusOr<Shardcall_PjrtCallbacks*> c = served(
+      "f32[8,6]{0,1} custom-call(p), custom_call_target=\"t\", "
+      "operand_layout_constraints={f32[8,6]{0,1}}, output_to_operand_aliasing={{}: (0, {})}, "
+      "custom_call_has_side_effect=true, api_version=API_VERSION_STATUS_RETURNING");
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_TRUE((*c)->can_side_effecting_have_replicated_sharding);
+  Question q({{{8, 6}, kRows}}, {{8, 6}, kRows}, "untyped");
+  const Asked a = q.Partition(*c);
+  EXPECT_EQ(a.error, "");
+  EXPECT_THAT(a.module, AllOf(HasSubstr("f32[2,3]{0,1} custom-call("),
+                              HasSubstr("operand_layout_constraints={f32[2,3]{0,1}}"),
+                              HasSubstr("output_to_operand_aliasing={{}: (0, {})}"),
+                              HasSubstr("custom_call_has_side_effect=true"),
+                              HasSubstr("API_VERSION_STATUS_RETURNING")));
+  Question cube({{{8, 6, 2}, ""}}, {{8, 6, 2}, ""}, "untyped");
+  EXPECT_THAT(cube.Partition(*c).error, AllOf(HasSubstr("E147"), HasSubstr("f32[8,6]")));
+  (*c)->dtor(*c);
+  EXPECT_THAT(served("f32[8,6] custom-call(p), custom_call_target=\"u\"").status(),
+              Fails("E147", "none of its calls"));
 }
 
 TEST_F(PjrtServing, CallbacksAreServedWithTheirCollectives) {

@@ -184,8 +184,6 @@ _the('jax:ShapeDtypeStruct', takes=('manual_axis_type', 'sharding'), use='as abo
 
 # Backends.
 backends = _the('jax._src.xla_bridge:backends', use='the clients that there are')
-register_plugin_callbacks = _the('jax._src.xla_bridge:register_plugin_callbacks',
-                                 takes=('callback',), use='rules are passed to plugins')
 _plugin_callbacks = _the('jax._src.xla_bridge:_plugin_callbacks',
                          use='registrations of custom_partitioning and others')
 _factories = _the('jax._src.xla_bridge:_backend_factories', use='the C API of a plugin')
@@ -222,22 +220,6 @@ stablehlo_to_computation = _the(
     'jax._src.lib:_jax.mlir.mlir_module_to_xla_computation',
     takes=('use_tuple_args', 'return_tuple'), use='StableHLO as HLO')
 hlo_to_stablehlo = _the('jax._src.lib:_jax.mlir.hlo_to_stablehlo', use='HLO as StableHLO')
-
-# The lowering of jax.ffi.ffi_call, which sj.install extends.
-_ffi_call_p = _the('jax._src.ffi:ffi_call_p', use='its lowering is extended')
-_lowerings = _the('jax._src.interpreters.mlir:_lowerings', use='the lowering that it has')
-_the('jax._src.interpreters.mlir:LoweringRuleEntry.rule', use='as above')
-_register_lowering = _the('jax._src.interpreters.mlir:register_lowering',
-                          takes=('prim', 'rule'), use='the lowering that it gets')
-use_shardy = _the('jax._src.config:use_shardy_partitioner', use='whether Shardy reads the rules')
-
-
-def ffi_call_lowering():
-    return _lowerings[_ffi_call_p].rule
-
-
-def set_ffi_call_lowering(rule):
-    _register_lowering(_ffi_call_p, rule)
 
 
 def started_calls():

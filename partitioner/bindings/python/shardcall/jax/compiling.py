@@ -14,6 +14,7 @@ from shardcall import xla_client as registrations
 from shardcall.errors import Error
 from shardcall.jax import compat
 from shardcall.jax import conversion
+from shardcall.jax import served_calls
 from shardcall.jax import settings as _settings
 
 # JAX's compile step, while it is replaced by ours.
@@ -27,7 +28,7 @@ _marked = False  # whether any program may have the scopes of check_outermost
 
 def install():
     """Puts our compile step in the place of JAX's, where it acts only for functions that are
-    wrapped by `jit`, or within `partitioner`."""
+    wrapped by `jit`, or within `partitioner`, and for calls of installed targets."""
     global _ORIGINAL
     registrations._hear_of_types()
     with _lock:
@@ -143,10 +144,12 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     if settings is None and _marked and not single:
         _tell_of_marks(computation)
     if settings is None or single:
+        computation = _for_xla(backend, computation, build)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     why = _why_not(build)
     if why is not None:
         _tell(_named(computation), why, settings.strict)
+        computation = _for_xla(backend, computation, build)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
     program = _partition(settings, backend, computation, build)
     registry.note_called(program.called)
@@ -169,6 +172,13 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     whole = conversion.to_module(code, computation, build.num_partitions)
     options = _replaced(compile_options, shardy, _c_api(backend) is not None)
     return original(backend, whole, devices, options, *args, **kwargs)
+
+
+def _for_xla(backend, computation, build):
+    """A program that XLA partitions, with the calls by whose names it asks for installed rules."""
+    if not served_calls.installed or build.num_partitions <= 1:
+        return computation
+    return served_calls.named(computation, build.use_shardy_partitioner, _c_api(backend))
 
 
 def _named(computation):
