@@ -15,13 +15,12 @@ partitioner and its kernels are as with jaxlib's functions; all else of jaxlib's
 Programs that were compiled before a registration stay as they are.
 """
 import enum
-import functools
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Optional
 
 from shardcall import _core
+from shardcall import heard as _heard
 from shardcall import hlo_types as _hlo_types
 from shardcall import partitioners as _partitioners
 from shardcall.errors import Error
@@ -39,7 +38,6 @@ _STAGES = ('instantiate', 'prepare', 'initialize', 'execute')
 if _jaxlib is not None:
     CustomCallTargetTraits = _jaxlib.CustomCallTargetTraits
     xla_platform_names = _jaxlib.xla_platform_names
-    _register_type = _jaxlib.register_custom_type
     _core.set_stablehlo_to_hlo(_partitioners.to_hlo)
 else:
     class CustomCallTargetTraits(enum.IntFlag):
@@ -116,7 +114,7 @@ def register_custom_call_target(
     _core.register_target(name, [stages.get(s) for s in _STAGES], platform, int(api_version),
                           int(traits))
     if _jaxlib is not None:
-        _jaxlib.register_custom_call_target(name, fn, platform, api_version, traits)
+        _heard.register_custom_call_target(name, fn, platform, api_version, traits)
         return
     on = xla_platform_names.get(platform, platform)
     with _lock:
@@ -129,7 +127,7 @@ def _take_from_jaxlib(program):
     whose names `program` has, which is a program's bytes or a target. Our own stay."""
     if _jaxlib is None:
         return
-    for name, fn in _jaxlib.custom_call_targets('Host').items():
+    for name, fn in _heard.functions('Host').items():
         called = name == program if isinstance(program, str) else name.encode() in program
         # Callbacks of Python need contexts that XLA alone has.
         if name in _taken or not called or name.startswith('xla_ffi_python'):
@@ -169,7 +167,7 @@ def custom_call_targets(platform: str) -> dict[str, Any]:
             fn = {s: c for s, c in zip(_STAGES, fn) if c is not None}
         found[name] = fn
     if _jaxlib is not None:
-        found.update(_jaxlib.custom_call_targets(_core.platform_name(platform)))
+        found.update(_heard.functions(_core.platform_name(platform)))
     return found
 
 
@@ -269,52 +267,11 @@ def register_custom_type(type_name: str, type_id: Any, platform: str = 'cpu') ->
                     'capsule, or a dict with "type_id" and "type_info"')
     _core.register_type(type_name, parts['type_id'], parts.get('type_info'), platform)
     if _jaxlib is not None:
-        _register_type(type_name, type_id, platform)
+        _heard.register_custom_type(type_name, type_id, platform)
         return
     with _lock:
         _told(_type_handlers, _types, xla_platform_names.get(platform, platform),
               lambda handler: handler(type_name, type_id))
-
-
-def _heard(type_name, type_id, platform='cpu'):
-    """Has us know a type for CPUs that is registered with jaxlib alone, as by
-    jax.ffi.register_ffi_type."""
-    if xla_platform_names.get(platform, platform) != xla_platform_names['cpu']:
-        return
-    parts = type_id if isinstance(type_id, dict) else {'type_id': type_id}
-    if parts.get('type_id') is None:
-        return
-    try:
-        _core.register_type(type_name, parts['type_id'], parts.get('type_info'), 'cpu')
-    except (Error, TypeError):
-        pass  # what XLA speaks of: a name or a number that is taken, or no name
-
-
-def _telling_type(type_name, type_id, platform='cpu'):
-    _heard(type_name, type_id, platform)
-    return _register_type(type_name, type_id, platform)
-
-
-def _hear_of_types():
-    """Calls _heard with each type from now on, and with those that wait for XLA's CPU client, if
-    JAX, which has registered them, is there."""
-    if _jaxlib is None or _jaxlib.register_custom_type is _telling_type:
-        return
-    _jaxlib.register_custom_type = functools.wraps(_register_type)(_telling_type)
-    if 'jax' not in sys.modules:
-        return
-    try:
-        from shardcall.jax import compat
-    except ImportError:
-        return  # a JAX that shardcall.jax does not work with
-    for type_name, type_id in compat.waiting_types(xla_platform_names['cpu']):
-        _heard(type_name, type_id)
-
-
-def _hear_no_longer():
-    """Puts jaxlib's function back."""
-    if _jaxlib is not None and _jaxlib.register_custom_type is _telling_type:
-        _jaxlib.register_custom_type = _register_type
 
 
 def register_custom_type_handler(platform: str, handler: Callable) -> None:
@@ -329,4 +286,4 @@ def register_custom_type_handler(platform: str, handler: Callable) -> None:
 register_custom_type_id = register_custom_type
 register_custom_type_id_handler = register_custom_type_handler
 
-_hear_of_types()
+_heard.hear()

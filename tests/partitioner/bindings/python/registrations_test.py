@@ -3,6 +3,7 @@
 """What is registered with JAX alone, by jax.ffi or as a custom_partitioning, in the functions that
 need no sj.jit: shardcall.run, verify, check_rule, sj.check. And kernels that communicate, under
 sj.jit. Exit status 77 without JAX or a C++ compiler."""
+import ctypes
 import os
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import kernels  # noqa: E402
 FOLDER = tempfile.TemporaryDirectory()
 LIBRARY = kernels.library(FOLDER.name)
 DIVIDE = kernels.library(FOLDER.name, 'partitioned_kernels.cc').divide
+FORMS = kernels.library(FOLDER.name, 'form_kernels.cc')
 COMMUNICATING = kernels.library(FOLDER.name, 'communicating_kernels.cc')
 
 import jax  # noqa: E402
@@ -23,6 +25,7 @@ from jax.experimental.custom_partitioning import custom_partitioning  # noqa: E4
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
 import shardcall  # noqa: E402
 import shardcall.jax as sj  # noqa: E402
+from shardcall import xla_client  # noqa: E402
 
 MESH = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Auto,) * 2)
 X = (np.arange(8 * 6, dtype=np.float32) % 11 - 5).reshape(8, 6)
@@ -33,6 +36,15 @@ jax.ffi.register_ffi_target('halved', jax.ffi.pycapsule(DIVIDE), platform='cpu')
 
 def sums(x):
     return jax.ffi.ffi_call('sums', jax.ShapeDtypeStruct(x.shape[:1], x.dtype))(x)
+
+
+def pointer(function):
+    """What a function gives, as a capsule."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
+                                                   ctypes.c_void_p]
+    function.restype = ctypes.c_void_p
+    return new(function(), None, None)
 
 
 def placed(x, *spec):
@@ -67,6 +79,28 @@ class WithoutSjJitTest(unittest.TestCase):
         wrong = shardcall.check_rule('sums', lowered, rules={
             'sums': {**RULE, 'reduction': {'k': 'max'}}})
         self.assertEqual(wrong.verdict, 'incorrect')
+
+    def test_a_kernel_with_a_state_has_all_its_stages(self):
+        jax.ffi.register_ffi_type('Factor', {'type_id': pointer(FORMS.factor_id),
+                                             'type_info': pointer(FORMS.factor_info)})
+        stages = {'instantiate': jax.ffi.pycapsule(FORMS.make_factor),
+                  'execute': jax.ffi.pycapsule(FORMS.use_factor)}
+        jax.ffi.register_ffi_target('scaled', stages, platform='cpu')
+
+        def f(x):
+            return jax.ffi.ffi_call('scaled', jax.ShapeDtypeStruct(x.shape, x.dtype))(
+                x, times=np.float32(3))
+
+        lowered, rules = jax.jit(f).lower(placed(X, 'a', 'b')), {'scaled': '... -> ...'}
+        np.testing.assert_array_equal(shardcall.run(lowered, [X], rules=rules)[0], 3 * X)
+        self.assertTrue(shardcall.verify(lowered, [X], rules=rules))
+        self.assertTrue(shardcall.check_rule('scaled', lowered, rules=rules))
+        self.assertTrue(sj.check(f, X, target='scaled', rules=rules))
+        self.assertEqual(set(xla_client.custom_call_targets('cpu')['scaled']), set(stages))
+        # Under the further name that a call gets for which XLA has a partitioner, too.
+        xla_client._partitioners.give_to_xla('scaled', None)
+        made = sj.jit(f, strict=True, rules=rules)(placed(X, 'a', 'b'))
+        np.testing.assert_array_equal(made, 3 * X)
 
     def test_a_program_as_text_or_bytes_has_them_too(self):
         lowered = jax.jit(lambda x: jax.ffi.ffi_call(

@@ -247,4 +247,13 @@ def waiting_types(platform):
     return list(_waiting_types.get(platform, ()))
 
 
+_waiting_kernels = _the('jaxlib.xla_client:_custom_callback',
+                        use='kernels that jax.ffi registered before')
+
+
+def waiting_kernels(platform):
+    """As waiting_types, of kernels: (target, capsule or dict of capsules)."""
+    return [(name, fn) for name, fn, *_ in _waiting_kernels.get(platform, ())]
+
+
 check(jax.__version_info__, jax.__version__)

@@ -7,6 +7,7 @@ import threading
 import jax
 
 from shardcall import _core
+from shardcall import heard
 from shardcall import partitioners
 from shardcall import registry
 from shardcall import telling
@@ -30,7 +31,7 @@ def install():
     """Puts our compile step in the place of JAX's, where it acts only for functions that are
     wrapped by `jit`, or within `partitioner`, and for calls of installed targets."""
     global _ORIGINAL
-    registrations._hear_of_types()
+    heard.hear()
     with _lock:
         if _ORIGINAL is not None:
             return
@@ -41,7 +42,7 @@ def install():
 def uninstall():
     """Puts back JAX's compile step, and jaxlib's registration of types."""
     global _ORIGINAL
-    registrations._hear_no_longer()
+    heard.hear_no_longer()
     with _lock:
         if _ORIGINAL is None:
             return
@@ -271,7 +272,7 @@ def _register_again(platform, names):
         with _lock:
             if (platform, name) in _registered:
                 continue
-            function = compat.custom_call_targets(platform)[target]
+            function = heard.functions(_core.platform_name(platform))[target]
             partitioners.jaxlib.register_custom_call_target(
                 name, function, platform, api_version=1 if isinstance(function, dict) else 0)
             _registered[(platform, name)] = function
