@@ -70,6 +70,16 @@ class Arguments(unittest.TestCase):
         np.testing.assert_array_equal(SEEDED(X, seed=seed), X + 3)
         self.assertTrue(sj.check(SEEDED, X, attributes={'seed': seed}))
         self.assertTrue(sj.check(SEEDED, X, attributes={'seed': seed}, seed=5))
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(SEEDED, X, seed=seed)
+        self.assertEqual(raised.exception.code, 'E190')
+        self.assertIn('attributes={"seed": ..}', raised.exception.fix)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(SEEDED, X, seed=seed, attributes={'seed': seed, 'more': 1})
+        self.assertNotIn('"seed": ..', raised.exception.fix)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.check(SEEDED, X, target=np.float32(1))
+        self.assertEqual(raised.exception.code, 'E101')
         with self.assertRaises(shardcall.Error) as raised:  # the kernel wants it
             sj.check(SEEDED, X)
         self.assertEqual(raised.exception.code, 'E190')

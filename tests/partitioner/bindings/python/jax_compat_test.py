@@ -135,6 +135,8 @@ for name in ('early', 'late', 'last', 'new'):
         self.assertEqual(errors.count('W207'), 1, errors)
         self.assertIn(f'expected 0.10.2 to {".".join(map(str, compat.NEWEST))}', errors)
         self.assertIn('<string>:', errors)  # the line that imports it
+        # No version that would be told of again: 0.12.* has 0.12.1.
+        self.assertIn(f'pip install "jax=={".".join(map(str, compat.NEWEST))}.*"', errors)
 
 
 if __name__ == '__main__':

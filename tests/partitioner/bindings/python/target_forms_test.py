@@ -231,6 +231,31 @@ class DerivativesTest(unittest.TestCase):
         made = jax.jvp(lambda t: look(ids, t), (table,), (table + 1,))[1]
         np.testing.assert_array_equal(made, (table + 1)[ids])
 
+    def test_calls_without_results_have_no_tangent(self):
+        """The kernel observes the operand once, and no tangent."""
+        FORMS.observed.restype = FORMS.observations.restype = ctypes.c_int64
+        for options in (dict(linear=True), dict(jvp=lambda operands, results, tangents: []),
+                        dict(vjp=lambda operands, results, cotangents: (None,))):
+            observe = sj.target('observe', FORMS.observe, rule='b d ->', **options)
+
+            def loss(x):
+                observe(3 * x)
+                return (2 * x).sum()
+
+            x = whole(8, 16) + 4
+            for gradient, calls in ((jax.grad(loss), 1), (jax.jit(jax.grad(loss)), 1),
+                                    (lambda x: ours(jax.grad(loss))(placed(x, 'a', 'b')), 8)):
+                FORMS.observed(), FORMS.observations()
+                np.testing.assert_array_equal(gradient(x), np.full_like(x, 2))
+                jax.effects_barrier()
+                self.assertEqual((FORMS.observations(), FORMS.observed()), (calls, 3 * x.sum()))
+
+    def test_what_is_no_derivative_is_refused(self):
+        for wrong in (dict(jvp='no'), dict(linear=True, jvp=lambda operands, results, t: t[0]),
+                      dict(vjp='no')):
+            raised(self, 'E141', sj.target, 'refused', FORMS.observe, rule='b d ->', **wrong)
+        self.assertNotIn('refused', shardcall.targets())
+
     def test_a_target_without_a_derivative_says_so(self):
         none = sj.target('multi', FORMS.multi, rule='i j -> i j')
         for derivative in (lambda: jax.grad(lambda x: none(x).sum())(self.x),

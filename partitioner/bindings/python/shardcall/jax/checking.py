@@ -52,6 +52,10 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
       TypeError: a keyword that is given twice.
     """
     attributes = _merged(attributes, keywords)
+    if target is not None and not isinstance(target, str):
+        raise Error(f'E101 target={target!r} is a {type(target).__name__}: expected the name of a '
+                    'target. Fix: Say which is meant, or give an attribute of that name by '
+                    'attributes={"target": ..}')
     name = target or getattr(function, 'name', '')
     if not name:
         raise Error(f'E101 {function!r} is no target. Fix: Say which is meant, by target=')
@@ -71,10 +75,28 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
     with _settings.context(own):
         # On one device and without a mesh: the check makes its own programs of the calls.
         lowered = jax.jit(called).lower(*map(call_types.plain, example))
-    found = programs.check_rule(name, functions.staged(lowered, own), **options)
+    own_names = [n for n, given in (('target', target), ('vjp', vjp), ('seed', seed != 0),
+                                    ('deadline', deadline != 20.0), ('rules', rules is not None),
+                                    ('plugins', plugins is not None))
+                 if given and n not in attributes]
+    found = _found(own_names, name, functions.staged(lowered, own), options)
     if differentiated and found:
         return _with_gradient(found, function, example, seed, attributes)
     return found
+
+
+def _found(own_names, name, lowered, options):
+    """The check of a rule. Where the kernel takes no call, it may lack attributes that were meant
+    by `own_names`, which are arguments of `check`."""
+    try:
+        return programs.check_rule(name, lowered, **options)
+    except Error as e:
+        message = str(e).rsplit('. Fix: ', 1)[0]
+        if e.code != 'E190' or 'attribute' not in message or not own_names:
+            raise
+        given = ', '.join(f'"{n}": ..' for n in own_names)
+        raise Error(f'{message}. Fix: If the handler has attributes of these names, which are '
+                    f'arguments of sj.check, give them by attributes={{{given}}}', e.status) from e
 
 
 def _merged(attributes, keywords):

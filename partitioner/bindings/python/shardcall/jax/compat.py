@@ -117,11 +117,11 @@ def check(version, text):
         raise UnsupportedJax(
             f'E344 JAX lacks names that shardcall.jax uses: expected those of {oldest} to '
             f'{newest}, found {text} without {", ".join(lacks)}. Fix: pip install '
-            f'"jax=={_text(NEWEST[:2])}.*", or a newer shardcall', 'FAILED_PRECONDITION')
+            f'"jax=={_text(NEWEST)}.*", or a newer shardcall', 'FAILED_PRECONDITION')
     if version[:3] > NEWEST:
         telling.once(f'W207 JAX {text} is newer than those that shardcall.jax was tested with: '
                      f'expected {oldest} to {newest}. Fix: If anything fails that does not with '
-                     f'these, pip install "jax=={_text(NEWEST[:2])}.*"', ('W207', text))
+                     f'these, pip install "jax=={_text(NEWEST)}.*"', ('W207', text))
 
 
 # The compile step of jax.jit, which ours replaces.

@@ -93,6 +93,9 @@ def _both(name, operands, results, tangents, pull, push):
     listed = list(results) if several else [results]
     real = [k for k, x in enumerate(operands) if is_real(x)]
     real_results = [k for k, x in enumerate(listed) if is_real(x)]
+    if not real_results:  # nothing moves: the call is not made again
+        made = list(map(zero, listed))
+        return made if several else made[0]
 
     def parts(constants):
         values = constants[len(operands):]

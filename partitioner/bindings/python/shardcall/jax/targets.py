@@ -208,6 +208,12 @@ def target(name: str, handler: Any = None, *,
         del entry['vjp']
     elif isinstance(vjp, Mapping):
         gradients.check(name, vjp)
+    if jvp is not None and not callable(jvp):
+        raise Error(f'E141 the jvp of "{name}" is a {type(jvp).__name__}: expected a function. Fix: '
+                    'Give (operands, results, tangents, **attributes) -> the results\' tangents')
+    if linear and jvp is not None:
+        raise Error(f'E141 "{name}" has both a jvp and linear=True, which says that it is its own '
+                    'JVP: expected one of them. Fix: Leave one of them out')
     before = registry.declare(name, entry) if entry else None
     try:
         for platform, kernel in _kernels(handler).items():
