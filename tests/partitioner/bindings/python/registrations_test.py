@@ -193,6 +193,12 @@ class CommunicatorTest(unittest.TestCase):
         made = sj.jit(self.summed('a', mesh=mesh), strict=True)(x)
         np.testing.assert_array_equal(made, self.expected('a'))
 
+    def test_on_one_device_there_is_none(self):
+        with self.assertRaises(Exception) as raised:
+            jax.block_until_ready(sj.jit(lambda x: self.sum_over(x, axis='a', times=np.int64(1)),
+                                         strict=True)(X))
+        self.assertIn('User data', str(raised.exception))
+
     def test_an_error_of_one_device_is_that_of_the_program(self):
         with self.assertRaises(Exception) as raised:
             jax.block_until_ready(sj.jit(self.summed('c'), strict=True)(self.x))
