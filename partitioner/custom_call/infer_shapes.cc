@@ -151,14 +151,14 @@ class FactorSizes {
   std::map<std::string, Dims> batch_;  // by group
 };
 
-// Whether calls with these operands may have the signature, which is one of `signatures`.
-bool FitsOperands(const RuleAlternative& a, size_t signatures, absl::string_view config,
+// Whether calls with these operands may have the signature, whose types bind or do not.
+bool FitsOperands(const RuleAlternative& a, bool types_bind, absl::string_view config,
                   absl::Span<const Shape* const> operands) {
   if (!a.AppliesTo(config) || !FitsRanksOfOperands(a, operands)) return false;
   if (std::any_of(operands.begin(), operands.end(), [](const Shape* s) { return !s->IsArray(); })) {
     return false;
   }
-  return signatures == 1 || FitsTypesOfOperands(a, operands);
+  return !types_bind || FitsTypesOfOperands(a, operands);
 }
 
 // Whether a call by the rule has no result, rather than a scalar: its types say so, or the rule
@@ -316,7 +316,7 @@ absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call
   }
   const Leaves operands = LeavesOf(call.operands);
   for (const RuleAlternative& a : rule->alternatives) {
-    if (!FitsOperands(a, rule->alternatives.size(), call.backend_config, operands)) continue;
+    if (!FitsOperands(a, rule->types_bind, call.backend_config, operands)) continue;
     SHARDCALL_ASSIGN_OR_RETURN(const Leaves shapes, AllByRule(a, call, operands));
     return shapes[0];
   }
@@ -344,7 +344,7 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
     // Of several signatures any that fits is right. A rule that does not determine the result
     // (E112) cannot contradict it.
     for (const RuleAlternative& a : rule->alternatives) {
-      if (!FitsOperands(a, rule->alternatives.size(), call.backend_config, operands)) continue;
+      if (!FitsOperands(a, rule->types_bind, call.backend_config, operands)) continue;
       const absl::StatusOr<Leaves> shapes = AllByRule(a, call, operands);
       if (!shapes.ok() && DiagnosticCode(shapes.status()) == "E112") return absl::OkStatus();
       if (!shapes.ok()) return shapes.status();

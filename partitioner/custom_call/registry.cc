@@ -3,73 +3,19 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/custom_call/default_rules.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
 #include "shardcall/partitioner/custom_call/rule_choice.h"
+#include "shardcall/partitioner/custom_call/rule_values.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
-
-// The dimensions of one value of a rule string; a parenthesised compound is one dimension.
-RuleAlternative::Value ReadValue(absl::string_view text) {
-  RuleAlternative::Value value;
-  bool inside = false;
-  for (size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    size_t end = i + 1;
-    if (c == '(' || c == ')') {
-      inside = c == '(';
-      if (inside) value.dims.emplace_back();
-    } else if (c == '.') {
-      value.ellipsis = true;
-      while (end < text.size() && text[end] == '.') ++end;
-      const size_t digits = end;
-      while (end < text.size() && absl::ascii_isdigit(text[end])) ++end;
-      value.group = std::string(text.substr(digits, end - digits));
-    } else if (absl::ascii_isalpha(c)) {
-      while (end < text.size() && (absl::ascii_isalnum(text[end]) || text[end] == '_')) ++end;
-      if (!inside) value.dims.emplace_back();
-      value.dims.back().emplace_back(text.substr(i, end - i));
-    }
-    i = end;
-  }
-  return value;
-}
-
-// The values of a rule string that ParseRule has accepted.
-void ReadValues(RuleAlternative* a) {
-  const absl::string_view text = a->text.rule;
-  const size_t arrow = text.find("->");
-  a->values.clear();
-  for (absl::string_view value : absl::StrSplit(text.substr(0, arrow), ',')) {
-    a->values.push_back(ReadValue(value));
-  }
-  a->num_operands = static_cast<int>(a->values.size());
-  for (absl::string_view value : absl::StrSplit(text.substr(arrow + 2), ',')) {
-    a->values.push_back(ReadValue(value));
-  }
-}
-
-// The names of its factors, each once.
-std::vector<std::string> FactorsOf(const RuleAlternative& a) {
-  std::vector<std::string> names;
-  for (const RuleAlternative::Value& value : a.values) {
-    for (const std::vector<std::string>& dim : value.dims) {
-      for (const std::string& name : dim) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      }
-    }
-  }
-  return names;
-}
 
 absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
   if (a.types.empty()) return absl::OkStatus();
@@ -116,6 +62,8 @@ bool Equal(const PartitionerCallbacks& a, const PartitionerCallbacks& b) {
          a.propagate_reads_result_alone == b.propagate_reads_result_alone;
 }
 
+}  // namespace
+
 bool Equal(const TargetRule& a, const TargetRule& b) {
   if (a.level != b.level || a.batch_dims != b.batch_dims ||
       (a.level == RuleLevel::kCallbacks && !Equal(a.callbacks, b.callbacks)) ||
@@ -133,6 +81,8 @@ bool Equal(const TargetRule& a, const TargetRule& b) {
   }
   return true;
 }
+
+namespace {
 
 std::string Describe(const TargetRule& r) {
   std::string out;
@@ -184,7 +134,7 @@ const RuleAlternative* TargetRule::Choose(absl::string_view call_backend_config,
                                           absl::Span<const Shape* const> results) const {
   for (const RuleAlternative& a : alternatives) {
     if (!FitsRanks(a, operands, results) || !a.AppliesTo(call_backend_config)) continue;
-    if (alternatives.size() == 1 || FitsTypes(a, operands, results)) return &a;
+    if (!types_bind || FitsTypes(a, operands, results)) return &a;
   }
   return nullptr;
 }
@@ -230,11 +180,14 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
   }
   auto key = std::make_pair(rule.target, rule.backend_config);
   auto [it, inserted] = rules_.try_emplace(std::move(key), rule);
-  if (inserted || Equal(it->second, rule)) return absl::OkStatus();
-  if (rule.source == kDefaultSource) return absl::OkStatus();  // what is there is said by somebody
-  if (it->second.source == kDefaultSource) {
-    it->second = std::move(rule);
-    return absl::OkStatus();
+  if (!inserted && Equal(it->second, rule)) return absl::OkStatus();
+  // Of what somebody says and a default, the former holds.
+  if (!inserted && rule.source == kDefaultSource) return absl::OkStatus();
+  if (inserted || it->second.source == kDefaultSource) {
+    if (!inserted) it->second = std::move(rule);
+    const TargetFacts* const facts = Facts(it->first.first);
+    if (facts == nullptr || !facts->vjp.has_value()) return absl::OkStatus();
+    return DeriveVjpRules(it->first.first, *facts->vjp);
   }
   const bool callbacks =
       rule.level == RuleLevel::kCallbacks && it->second.level == RuleLevel::kCallbacks;
@@ -268,13 +221,15 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     a.rule = *std::move(parsed);
     ReadValues(&a);
     SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, rule.target));
-    SHARDCALL_RETURN_IF_ERROR(CheckAttributeFormulas(a.attributes, rule.target, FactorsOf(a)));
+    SHARDCALL_RETURN_IF_ERROR(
+        CheckAttributeFormulas(a.attributes, rule.target, FactorsOf(a.values)));
     if (rule.level == RuleLevel::kRule) {
       SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(a, rule.target, rule.source));
     }
   }
   if (!ordered) {
     SHARDCALL_RETURN_IF_ERROR(OrderSignatures(rule.target, rule.source, &alternatives));
+    rule.types_bind = alternatives.size() > 1;
   }
   rule.text = alternatives[0].text;
   rule.rule = alternatives[0].rule;
@@ -294,12 +249,10 @@ absl::Status TargetRegistry::RegisterRules(std::string target,
   return AddAlternatives(std::move(alternatives), std::move(rule));
 }
 
-absl::Status TargetRegistry::RegisterDerived(std::string target,
+absl::Status TargetRegistry::RegisterDerived(TargetRule rule,
                                              std::vector<RuleAlternative> alternatives,
-                                             std::string source) {
-  TargetRule rule;
-  rule.target = std::move(target);
-  rule.source = std::move(source);
+                                             bool types_bind) {
+  rule.types_bind = types_bind;
   return AddAlternatives(std::move(alternatives), std::move(rule), /*ordered=*/true);
 }
 
@@ -381,9 +334,12 @@ const TargetRule* TargetRegistry::Find(absl::string_view target,
 void TargetRegistry::Restore(const TargetRegistry& before) {
   std::erase_if(rules_, [&](const auto& r) { return before.rules_.count(r.first) == 0; });
   for (auto& [key, rule] : rules_) {
-    // The only change to an existing rule is that batching adds alternatives.
+    // Batching adds alternatives, and a rule takes the place of a default one, from which that of a
+    // VJP may follow. Others are left alone, so that pointers into them stay valid.
     const TargetRule& then = before.rules_.at(key);
-    if (rule.alternatives.size() != then.alternatives.size()) rule = then;
+    const bool same = rule.source == then.source && Equal(rule, then) &&
+                      rule.alternatives.size() == then.alternatives.size();
+    if (!same) rule = then;
   }
   std::erase_if(facts_, [&](const auto& f) { return before.facts_.count(f.first) == 0; });
   for (auto& [target, facts] : facts_) facts = before.facts_.at(target);

@@ -109,6 +109,9 @@ struct TargetRule {
   std::vector<RuleAlternative> alternatives = {};  // [0] is text and rule
   // How many of the alternatives were registered; the rest follow from the batching rule.
   size_t num_given = 0;
+  // Whether a rule with types is for calls in these alone. Those of a target's only rule, and of
+  // the rules that follow from it, say no more than what types results have.
+  bool types_bind = false;
   PartitionerCallbacks callbacks = {};
   std::string source = {};  // "built in", "manifest FILE", "program"
 
@@ -122,6 +125,9 @@ struct TargetRule {
                                            absl::Span<const Shape* const> operands,
                                            absl::Span<const Shape* const> results) const;
 };
+
+// Whether the rules were registered alike; batched forms and sources are not compared.
+bool Equal(const TargetRule& a, const TargetRule& b);
 
 class TargetRegistry : public TargetShapes {
  public:
@@ -161,8 +167,9 @@ class TargetRegistry : public TargetShapes {
   // (partitioner/check/reference.h) makes the rule from it. E105 if there is another.
   absl::Status RegisterReference(std::string target, std::string hlo);
   // The target must have a rule. If the target of its VJP has none registered, it gets the
-  // transposed rule (derived_rules.h). Registering an equal VJP again is OK. E105 where there is
-  // another, E116 where arguments or gradients do not fit the rule.
+  // transposed rules (derived_rules.h), for each backend_config that has rules. Registering an
+  // equal VJP again is OK. E105 where there is another, E116 where arguments or gradients do not
+  // fit the rule.
   absl::Status RegisterVjp(std::string target, VjpSpec vjp);
   // The target's rule strings get their batched forms. Those of its VJP do not, so that the VJP
   // may have a batching of its own. Registering an equal one again is OK; E105 as above.
@@ -186,9 +193,12 @@ class TargetRegistry : public TargetShapes {
   // `ordered`: they are asked in this order, though several may fit a call.
   absl::Status AddAlternatives(std::vector<RuleAlternative> alternatives, TargetRule rule,
                                bool ordered = false);
-  // Rules that follow from others.
-  absl::Status RegisterDerived(std::string target, std::vector<RuleAlternative> alternatives,
-                               std::string source);
+  // Rules that follow from others, for the target, the backend_config and the source of `rule`.
+  absl::Status RegisterDerived(TargetRule rule, std::vector<RuleAlternative> alternatives,
+                               bool types_bind);
+  // Gives the target of the VJP its rules, for each backend_config that `target` has rules for.
+  absl::Status DeriveVjpRules(const std::string& target, const VjpSpec& vjp);
+  std::vector<const TargetRule*> EntriesOf(const std::string& target) const;
   std::map<std::pair<std::string, std::string>, TargetRule> rules_;
   std::map<std::string, TargetFacts> facts_;
 };

@@ -219,6 +219,17 @@ absl::Status OrderSignatures(absl::string_view target, absl::string_view source,
   return absl::OkStatus();
 }
 
+void PutNarrowerFirst(std::vector<RuleAlternative>* alternatives) {
+  std::vector<RuleAlternative> ordered;
+  for (RuleAlternative& a : *alternatives) {
+    const auto at = std::find_if(ordered.begin(), ordered.end(), [&](const RuleAlternative& b) {
+      return IsWithin(a, b) && !IsWithin(b, a);
+    });
+    ordered.insert(at, std::move(a));
+  }
+  *alternatives = std::move(ordered);
+}
+
 std::string DescribeSignature(const RuleAlternative& a) {
   std::string text = absl::StrCat("\"", a.text.rule, "\"");
   const auto set = [&](absl::string_view name, const std::vector<std::string>& factors) {

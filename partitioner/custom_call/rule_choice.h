@@ -38,6 +38,9 @@ bool IsWithin(const RuleAlternative& a, const RuleAlternative& b);
 absl::Status OrderSignatures(absl::string_view target, absl::string_view source,
                              std::vector<RuleAlternative>* alternatives);
 
+// The same for rules that need not be told apart: where two overlap, either will do.
+void PutNarrowerFirst(std::vector<RuleAlternative>* alternatives);
+
 // `"i j -> i j" need_replication={j} types "f32 -> f32" when {mode = "gelu"}`.
 std::string DescribeSignature(const RuleAlternative& a);
 

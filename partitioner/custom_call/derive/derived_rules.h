@@ -41,7 +41,9 @@ absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,
 // sharded by it, and one that lacks it is a sum over the factor. Factors of other reductions (max,
 // min, ..), permutation factors and need-replication factors need replication. Where a gradient
 // lacks the `...` of other values, there is one rule for each number of dimensions from 0 to 5
-// that `...` may stand for.
+// that `...` may stand for. Types are left out where those of the arguments do not give all of the
+// gradients'. Attributes follow the shard as those of the call do, where the VJP has the factors
+// that they follow from, and stay those of the whole call elsewhere.
 //
 // A sum over a factor that is unevenly sharded needs a padding value that adds nothing. The VJP
 // declares it (VjpSpec::pad), or it follows from the pad p of the rule. Padding p leaves the
@@ -51,6 +53,10 @@ absl::StatusOr<RuleAlternative> ScannedRule(const RuleAlternative& rule,
 // the rule has no operand or result.
 absl::StatusOr<std::vector<RuleAlternative>> TransposedRules(const RuleAlternative& rule,
                                                              const VjpSpec& vjp);
+// Whether a call of the VJP with the rule `transposed` shows all that tells a call with `rule` from
+// others: all shapes and types, and the attributes.
+bool VjpShowsCall(const RuleAlternative& rule, const VjpSpec& vjp,
+                  const RuleAlternative& transposed);
 // The target of whose VJP this is the rule, as it follows from the target's own; empty if somebody
 // registered it.
 absl::string_view VjpOf(const TargetRule& rule);
