@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 
@@ -31,7 +32,8 @@ void AddRule(const RuleText& r, Fields* f) {
   for (const auto& [factor, op] : r.reduction) {
     f->Add("reduction").Add(factor).Add(PartialOpName(op));
   }
-  for (const auto& [factor, pad] : r.pad) f->Add("pad").Add(factor).Add(absl::StrCat(pad));
+  for (const auto& [factor, pad] : r.pad)
+    f->Add("pad").Add(factor).Add(absl::StrFormat("%.17g", pad));
   for (const auto& [factor, size] : r.sizes) f->Add("size").Add(factor).Add(size);
 }
 

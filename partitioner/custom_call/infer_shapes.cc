@@ -151,14 +151,11 @@ class FactorSizes {
   std::map<std::string, Dims> batch_;  // by group
 };
 
-// Whether calls with these operands may have the signature, whose types bind or do not.
-bool FitsOperands(const RuleAlternative& a, bool types_bind, absl::string_view config,
+// Whether calls with these operands may have the signature.
+bool FitsOperands(const RuleAlternative& a, const TargetRule& rule, const ShapeRequest& call,
                   absl::Span<const Shape* const> operands) {
-  if (!a.AppliesTo(config) || !FitsRanksOfOperands(a, operands)) return false;
-  if (std::any_of(operands.begin(), operands.end(), [](const Shape* s) { return !s->IsArray(); })) {
-    return false;
-  }
-  return !types_bind || FitsTypesOfOperands(a, operands);
+  return absl::c_all_of(operands, [](const Shape* s) { return s->IsArray(); }) &&
+         FitsCall(a, rule.types_bind, call.backend_config, operands, /*results=*/nullptr);
 }
 
 // Whether a call by the rule has no result, rather than a scalar: its types say so, or the rule
@@ -315,12 +312,16 @@ absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call
                                              ", says nothing of shapes"));
   }
   const Leaves operands = LeavesOf(call.operands);
+  const RuleAlternative* chosen = nullptr;
   for (const RuleAlternative& a : rule->alternatives) {
-    if (!FitsOperands(a, rule->types_bind, call.backend_config, operands)) continue;
-    SHARDCALL_ASSIGN_OR_RETURN(const Leaves shapes, AllByRule(a, call, operands));
-    return shapes[0];
+    if (!FitsOperands(a, *rule, call, operands)) continue;
+    if (chosen == nullptr || IsNarrowerInOperands(a, *chosen)) chosen = &a;
   }
-  return NoShape(call.target, "no rule of it fits the operands", ListText(operands));
+  if (chosen == nullptr) {
+    return NoRuleFits(*rule, call.backend_config, operands, /*results=*/nullptr);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(const Leaves shapes, AllByRule(*chosen, call, operands));
+  return shapes[0];
 }
 
 absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* declared) const {
@@ -344,7 +345,7 @@ absl::Status TargetRegistry::CheckShape(const ShapeRequest& call, const Shape* d
     // Of several signatures any that fits is right. A rule that does not determine the result
     // (E112) cannot contradict it.
     for (const RuleAlternative& a : rule->alternatives) {
-      if (!FitsOperands(a, rule->types_bind, call.backend_config, operands)) continue;
+      if (!FitsOperands(a, *rule, call, operands)) continue;
       const absl::StatusOr<Leaves> shapes = AllByRule(a, call, operands);
       if (!shapes.ok() && DiagnosticCode(shapes.status()) == "E112") return absl::OkStatus();
       if (!shapes.ok()) return shapes.status();

@@ -36,22 +36,10 @@ absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
        .fix = "Give one type for each operand and result"});
 }
 
-// Open factors are an error for a rule alone; with callbacks the body handles them.
-absl::StatusOr<ShardingRule> RuleOfCall(const TargetRule& target, const RuleAlternative& a,
-                                        absl::Span<const Shape* const> operands,
-                                        absl::Span<const Shape* const> results) {
-  SHARDCALL_ASSIGN_OR_RETURN(ShardingRule rule, InstantiateRule(*a.rule, operands, results));
-  if (target.level == RuleLevel::kRule) {
-    SHARDCALL_RETURN_IF_ERROR(CheckOpenFactors(rule, results, target.target));
-    KeepResultFactorsWhole(&rule);
-  }
-  return rule;
-}
-
 bool Equal(const RuleText& a, const RuleText& b) {
   return a.rule == b.rule && a.need_replication == b.need_replication &&
          a.permutation == b.permutation && a.blocked == b.blocked && a.reduction == b.reduction &&
-         a.pad == b.pad && a.sizes == b.sizes;
+         SamePads(a.pad, b.pad) && a.sizes == b.sizes;
 }
 
 // Functions cannot be compared, so callbacks are equal by their identities.
@@ -127,49 +115,6 @@ absl::string_view RuleLevelName(RuleLevel level) {
     case RuleLevel::kCallbacks: return "callbacks";
   }
   return "rule";
-}
-
-const RuleAlternative* TargetRule::Choose(absl::string_view call_backend_config,
-                                          absl::Span<const Shape* const> operands,
-                                          absl::Span<const Shape* const> results) const {
-  for (const RuleAlternative& a : alternatives) {
-    if (!FitsRanks(a, operands, results) || !a.AppliesTo(call_backend_config)) continue;
-    if (!types_bind || FitsTypes(a, operands, results)) return &a;
-  }
-  return nullptr;
-}
-
-absl::StatusOr<ShardingRule> TargetRule::Instantiate(absl::string_view call_backend_config,
-                                                     absl::Span<const Shape* const> operands,
-                                                     absl::Span<const Shape* const> results) const {
-  if (level == RuleLevel::kBatchDims) return BatchRule(batch_dims, operands, results);
-  SHARDCALL_CHECK(!alternatives.empty());
-  const RuleAlternative* const chosen = Choose(call_backend_config, operands, results);
-  if (chosen != nullptr) return RuleOfCall(*this, *chosen, operands, results);
-  if (std::none_of(alternatives.begin(), alternatives.end(),
-                   [&](const RuleAlternative& a) { return a.AppliesTo(call_backend_config); })) {
-    return ToStatus(
-        {.code = "E111",
-         .message = absl::StrCat("no rule of target \"", target, "\" is for these attributes"),
-         .found = std::string(call_backend_config),
-         .fix = "Register a rule for this backend_config, or one whose `when` it satisfies"});
-  }
-  // The error says what of the only rule does not fit.
-  if (alternatives.size() == 1) return RuleOfCall(*this, alternatives[0], operands, results);
-  std::vector<std::string> have;
-  for (const RuleAlternative& a : alternatives) have.push_back(DescribeSignature(a));
-  auto shapes = [](absl::Span<const Shape* const> list) {
-    return absl::StrJoin(list, ", ", [](std::string* out, const Shape* s) {
-      absl::StrAppend(out, s->ToString(/*with_layout=*/false));
-    });
-  };
-  return ToStatus({.code = "E111",
-                   .message = absl::StrCat("no rule of target \"", target, "\" fits this call"),
-                   .expected = absl::StrJoin(have, " or "),
-                   .found = absl::StrCat("(", shapes(operands), ") -> (", shapes(results), ") ",
-                                         call_backend_config),
-                   .fix = "Register a rule with as many operands, results and dimensions, and for "
-                          "these types and attributes"});
 }
 
 absl::Status TargetRegistry::Add(TargetRule rule) {

@@ -7,16 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
 namespace {
-
-const Shape* ShapeAt(size_t i, absl::Span<const Shape* const> operands,
-                     absl::Span<const Shape* const> results) {
-  return i < operands.size() ? operands[i] : results[i - operands.size()];
-}
 
 // Numbers of dimensions that ellipses stand for, which are not known, and what is known of their
 // differences: a union-find whose edges say how much larger a number is than its parent.
@@ -126,58 +122,7 @@ bool TypesWithin(const RuleAlternative& a, const RuleAlternative& b) {
   });
 }
 
-// `leading`: by ellipsis, how many dimensions it stands for.
-bool SideFits(absl::Span<const RuleAlternative::Value> values,
-              absl::Span<const Shape* const> shapes, std::map<std::string, size_t>* leading) {
-  if (shapes.empty()) return values.size() == 1 && values[0].IsScalar();
-  if (values.size() != shapes.size()) return false;
-  for (size_t k = 0; k < values.size(); ++k) {
-    const size_t rank = shapes[k]->IsArray() ? shapes[k]->rank() : 0;
-    const size_t named = values[k].dims.size();
-    if (values[k].ellipsis ? rank < named : rank != named) return false;
-    if (!values[k].ellipsis) continue;
-    const size_t rest = rank - named;
-    if (leading->try_emplace(values[k].group, rest).first->second != rest) return false;
-  }
-  return true;
-}
-
 }  // namespace
-
-bool FitsRanks(const RuleAlternative& a, absl::Span<const Shape* const> operands,
-               absl::Span<const Shape* const> results) {
-  const absl::Span<const RuleAlternative::Value> values(a.values);
-  std::map<std::string, size_t> leading;
-  return SideFits(values.first(a.num_operands), operands, &leading) &&
-         SideFits(values.subspan(a.num_operands), results, &leading);
-}
-
-bool FitsRanksOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands) {
-  const absl::Span<const RuleAlternative::Value> values(a.values);
-  std::map<std::string, size_t> leading;
-  return SideFits(values.first(a.num_operands), operands, &leading);
-}
-
-bool FitsTypesOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands) {
-  const auto signatures = TypesOf(a);
-  if (!signatures.ok() || signatures->empty()) return true;
-  std::vector<ElementType> types;
-  for (const Shape* s : operands) types.push_back(s->element_type());
-  return std::any_of(signatures->begin(), signatures->end(),
-                     [&](const TypeSignature& s) { return s.Results(types).ok(); });
-}
-
-bool FitsTypes(const RuleAlternative& a, absl::Span<const Shape* const> operands,
-               absl::Span<const Shape* const> results) {
-  const auto signatures = TypesOf(a);
-  if (!signatures.ok() || signatures->empty()) return true;
-  std::vector<ElementType> types;
-  for (size_t i = 0; i < operands.size() + results.size(); ++i) {
-    types.push_back(ShapeAt(i, operands, results)->element_type());
-  }
-  return std::any_of(signatures->begin(), signatures->end(),
-                     [&](const TypeSignature& s) { return s.Fits(types); });
-}
 
 bool Overlap(const RuleAlternative& a, const RuleAlternative& b) {
   const bool apart = a.applies != nullptr && b.applies != nullptr && a.applies != b.applies;
@@ -188,6 +133,20 @@ bool Overlap(const RuleAlternative& a, const RuleAlternative& b) {
 bool IsWithin(const RuleAlternative& a, const RuleAlternative& b) {
   return (b.applies == nullptr || a.applies == b.applies) && SameCounts(a, b) &&
          RanksWithin(a, b) && TypesWithin(a, b) && Implies(a.when, b.when);
+}
+
+bool IsNarrowerInOperands(const RuleAlternative& a, const RuleAlternative& b) {
+  const auto operands_of = [](RuleAlternative rule) {
+    rule.values.resize(rule.num_operands);
+    std::vector<std::string> types;
+    for (const absl::string_view one : absl::StrSplit(rule.types, '|', absl::SkipWhitespace())) {
+      types.push_back(absl::StrCat(one.substr(0, one.find("->")), "->"));
+    }
+    rule.types = absl::StrJoin(types, "|");
+    return rule;
+  };
+  const RuleAlternative x = operands_of(a), y = operands_of(b);
+  return IsWithin(x, y) && !IsWithin(y, x);
 }
 
 absl::Status OrderSignatures(absl::string_view target, absl::string_view source,

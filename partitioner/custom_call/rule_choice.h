@@ -16,22 +16,26 @@
 
 namespace shardcall::inline internal {
 
-// Whether a call has as many operands and results as the signature, of the ranks that it says, with
-// ellipses of one name alike.
-bool FitsRanks(const RuleAlternative& a, absl::Span<const Shape* const> operands,
-               absl::Span<const Shape* const> results);
-// Whether the element types are among those of the signature; true where it says none.
-bool FitsTypes(const RuleAlternative& a, absl::Span<const Shape* const> operands,
-               absl::Span<const Shape* const> results);
-
-// The same of the operands alone.
-bool FitsRanksOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands);
-bool FitsTypesOfOperands(const RuleAlternative& a, absl::Span<const Shape* const> operands);
+// Whether a call with this backend_config has the signature: as many operands and results, of the
+// ranks that it says, with ellipses of one name alike, and, where types bind, of its types. With
+// `results` null, whether it has it with some results.
+bool FitsCall(const RuleAlternative& a, bool types_bind, absl::string_view backend_config,
+              absl::Span<const Shape* const> operands,
+              const absl::Span<const Shape* const>* results);
+// E111 for a call that no rule of the target fits. `results` null: they are not known.
+absl::Status NoRuleFits(const TargetRule& rule, absl::string_view backend_config,
+                        absl::Span<const Shape* const> operands,
+                        const absl::Span<const Shape* const>* results);
 
 // Whether some call fits both. Functions `applies` that differ are taken to exclude each other.
 bool Overlap(const RuleAlternative& a, const RuleAlternative& b);
 // Whether each call that fits `a` fits `b`; false where that is not certain.
 bool IsWithin(const RuleAlternative& a, const RuleAlternative& b);
+
+// Whether each call whose operands and attributes fit `a` is one whose operands and attributes fit
+// `b`, and not the other way round: of the two, `a` is the rule of a call whose results are not
+// known.
+bool IsNarrowerInOperands(const RuleAlternative& a, const RuleAlternative& b);
 
 // Puts narrower signatures in front of wider ones, and keeps the order of the others. E105 where
 // two overlap and neither is narrower: a call that fits both has no rule.

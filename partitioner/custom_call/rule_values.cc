@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/custom_call/rule_values.h"
 
+#include <cmath>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -86,6 +88,14 @@ std::vector<std::string> FactorsOf(absl::Span<const Value> values) {
 bool IsWhole(const RuleText& text, const std::string& factor) {
   return absl::c_linear_search(text.need_replication, factor) ||
          absl::c_linear_search(text.permutation, factor);
+}
+
+bool SamePads(absl::Span<const std::pair<std::string, double>> a,
+              absl::Span<const std::pair<std::string, double>> b) {
+  return absl::c_equal(a, b, [](const auto& x, const auto& y) {
+    const bool none = std::isnan(x.second) && std::isnan(y.second);
+    return x.first == y.first && (none || x.second == y.second);
+  });
 }
 
 std::string FreshFactor(absl::Span<const std::string> taken, const std::string& wish) {

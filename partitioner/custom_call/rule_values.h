@@ -5,6 +5,7 @@
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_VALUES_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -23,6 +24,10 @@ std::vector<std::string> FactorsOf(absl::Span<const RuleAlternative::Value> valu
 
 // Whether the factor needs replication, or is permuted, so that a shard has all of it.
 bool IsWhole(const RuleText& text, const std::string& factor);
+
+// Whether padding values are equal, NaN to NaN too.
+bool SamePads(absl::Span<const std::pair<std::string, double>> a,
+              absl::Span<const std::pair<std::string, double>> b);
 
 // A name based on `wish` that is not among `taken`.
 std::string FreshFactor(absl::Span<const std::string> taken, const std::string& wish);

@@ -198,22 +198,23 @@ bool TypeSignature::Overlap(const TypeSignature& a, const TypeSignature& b) {
 }
 
 bool TypeSignature::IsWithin(const TypeSignature& other) const {
-  // Examples that give each letter a type of its own, of which real and complex forms exist.
+  // Examples in which each letter has different types, and any two letters do: the digits of a
+  // letter's number, in base 2, say which of two types it has. Real and complex forms of all exist.
   constexpr std::array<std::array<ElementType, 2>, 2> kTypes = {
       {{ElementType::kC64, ElementType::kC128}, {ElementType::kF32, ElementType::kF64}}};
+  constexpr int kDigits = 5;  // 26 letters
   for (const auto& types : kTypes) {
-    std::vector<ElementType> example;
-    std::string letters;
-    for (const Value& v : values_) {
-      size_t k = letters.find(v.letter);
-      if (v.form != Form::kType && k == letters.npos) {
-        k = letters.size();
-        letters += v.letter;
+    for (int digit = 0; digit < kDigits; ++digit) {
+      for (const int other_way : {0, 1}) {
+        std::vector<ElementType> example;
+        for (const Value& v : values_) {
+          const int number = v.form == Form::kType ? 0 : v.letter - 'A';
+          const ElementType any = types[(number >> digit & 1) ^ other_way];
+          example.push_back(Apply(v, v.form == Form::kType ? v.type : any));
+        }
+        if (!other.Fits(example)) return false;
       }
-      if (v.form != Form::kType && k >= types.size()) return false;
-      example.push_back(Apply(v, v.form == Form::kType ? v.type : types[k]));
     }
-    if (!other.Fits(example)) return false;
   }
   return true;
 }

@@ -37,9 +37,9 @@
 //    "lowerings": [{"name": "my.gelu", "platform": "Host", "target": "fast_gelu",
 //                   "operand_types": ["f32"], "result_types": ["f32"]}]}
 //
-// A size may be a formula, {"sizes": {"g": "4 h"}}, and "ranges": {"operand 2": [0, "s"]} gives
-// the lower bound of an operand's elements and their exclusive upper bound: checks of the rule
-// make their calls accordingly (call_limits.h).
+// A pad is a number, "inf", "-inf" or "nan". A size may be a formula, {"sizes": {"g": "4 h"}}, and
+// "ranges": {"operand 2": [0, "s"]} gives the lower bound of an operand's elements and their
+// exclusive upper bound: checks of the rule make their calls accordingly (call_limits.h).
 //
 // `vjp` may have a "computation", the path of HLO text, instead of a target, a "backend_config"
 // for the VJP's call, and a "pad": {"b": 0} for factors over which gradients are summed.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -80,6 +82,17 @@ absl::Status ReadFormulas(const Json& j, const std::string& where, const Manifes
   return absl::OkStatus();
 }
 
+// For messages: a number as it is, of other values the type.
+std::string Found(const Json& j) { return j.is_number() ? j.dump() : j.type_name(); }
+
+// An integer of 64 bits with a sign; none for other numbers.
+std::optional<int64_t> WholeNumber(const Json& j) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  if (!j.is_number_integer()) return std::nullopt;
+  if (j.is_number_unsigned() && j.get<uint64_t>() > kMost) return std::nullopt;
+  return j.get<int64_t>();
+}
+
 // One value of a "when"; false for what is none.
 bool ReadConditionValue(const Json& j, AttributeCondition* out) {
   if (j.is_null()) {
@@ -87,7 +100,9 @@ bool ReadConditionValue(const Json& j, AttributeCondition* out) {
   } else if (j.is_boolean()) {
     out->any_of.emplace_back(j.get<bool>());
   } else if (j.is_number_integer()) {
-    out->any_of.emplace_back(j.get<int64_t>());
+    const std::optional<int64_t> whole = WholeNumber(j);
+    if (!whole.has_value()) return false;
+    out->any_of.emplace_back(*whole);
   } else if (j.is_number()) {
     out->any_of.emplace_back(j.get<double>());
   } else if (j.is_string()) {
@@ -112,6 +127,24 @@ absl::Status CheckManifestKeys(const Json& j, absl::string_view where,
                             : absl::StrCat("\"", key, "\", which is near \"", near[0], "\""));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<double> ReadManifestPad(const Json& j, const std::string& where,
+                                       const ManifestError& bad) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (j.is_number()) return j.get<double>();
+  if (j == "inf") return kInfinity;
+  if (j == "-inf") return -kInfinity;
+  if (j == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return bad(where, R"(a number, "inf", "-inf" or "nan")",
+             j.is_string() ? j.dump() : j.type_name());
+}
+
+absl::StatusOr<int64_t> ReadManifestSize(const Json& j, const std::string& where,
+                                         const ManifestError& bad) {
+  const std::optional<int64_t> size = WholeNumber(j);
+  if (size.has_value()) return *size;
+  return bad(where, "an integer, or what it follows from, as in \"4 h\"", Found(j));
 }
 
 absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
@@ -158,10 +191,9 @@ absl::StatusOr<VjpSpec> ReadManifestVjp(const Json& j, const std::string& where,
   if (j.contains("pad")) {
     if (!j["pad"].is_object()) return bad(where + ".pad", "an object", j["pad"].type_name());
     for (const auto& [factor, value] : j["pad"].items()) {
-      if (!value.is_number()) {
-        return bad(absl::StrCat(where, ".pad.", factor), "a number", value.type_name());
-      }
-      vjp.pad.emplace_back(factor, value.get<double>());
+      SHARDCALL_ASSIGN_OR_RETURN(const double pad,
+                                 ReadManifestPad(value, absl::StrCat(where, ".pad.", factor), bad));
+      vjp.pad.emplace_back(factor, pad);
     }
   }
   if (j.contains("backend_config")) {
@@ -189,7 +221,8 @@ absl::StatusOr<BatchingSpec> ReadManifestBatching(const Json& j, const std::stri
 
 absl::StatusOr<AttributeConditions> ReadManifestConditions(const Json& j, const std::string& where,
                                                            const ManifestError& bad) {
-  constexpr char kForm[] = "a string, a number, true, false, null, or a list of these";
+  constexpr char kForm[] =
+      "a string, a number (integers below 2^63), true, false, null, or a list of these";
   if (!j.is_object()) return bad(where, "an object with attributes' values", j.type_name());
   AttributeConditions out;
   for (const auto& [name, value] : j.items()) {
@@ -197,11 +230,11 @@ absl::StatusOr<AttributeConditions> ReadManifestConditions(const Json& j, const 
     AttributeCondition& condition = out.emplace_back();
     condition.name = name;
     if (!value.is_array()) {
-      if (!ReadConditionValue(value, &condition)) return bad(at, kForm, value.type_name());
+      if (!ReadConditionValue(value, &condition)) return bad(at, kForm, Found(value));
       continue;
     }
     for (const Json& one : value) {
-      if (!ReadConditionValue(one, &condition)) return bad(at, kForm, one.type_name());
+      if (!ReadConditionValue(one, &condition)) return bad(at, kForm, Found(one));
     }
     if (condition.any_of.empty()) return bad(at, kForm, "an empty list");
   }
@@ -262,9 +295,8 @@ absl::StatusOr<CallLimits> ReadManifestLimits(const Json& target, const std::str
       return bad(at, "\"operand N\"", operand);
     }
     const auto read = [&](const Json& j, std::string* out) {
-      *out = j.is_string()           ? j.get<std::string>()
-             : j.is_number_integer() ? absl::StrCat(j.get<int64_t>())
-                                     : "";
+      const std::optional<int64_t> whole = WholeNumber(j);
+      *out = j.is_string() ? j.get<std::string>() : whole.has_value() ? absl::StrCat(*whole) : "";
       return !out->empty();
     };
     if (!range.is_array() || range.size() != 2 || !read(range[0], &r.low) ||
@@ -296,7 +328,7 @@ absl::Status ReadManifestLowering(const Json& j, const std::string& where,
   }
   if (j.contains("api_version")) {
     const Json& v = j["api_version"];
-    call.api_version = v.is_number_integer() ? v.get<int64_t>() : 0;
+    call.api_version = WholeNumber(v).value_or(0);
     if (call.api_version < 1 || call.api_version > 4) {
       return bad(where + ".api_version", "1, 2, 3 (untyped) or 4 (typed FFI)", v.dump());
     }

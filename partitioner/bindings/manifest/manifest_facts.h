@@ -26,6 +26,12 @@ using ManifestFile = std::function<absl::StatusOr<std::string>(const std::string
 // Checks that all keys of an object are `known`; the error suggests a similar one.
 absl::Status CheckManifestKeys(const nlohmann::ordered_json& j, absl::string_view where,
                                const std::set<std::string>& known, const ManifestError& bad);
+// A padding value: a number, or one of "inf", "-inf" and "nan", which JSON has no numbers for.
+absl::StatusOr<double> ReadManifestPad(const nlohmann::ordered_json& j, const std::string& where,
+                                       const ManifestError& bad);
+// A factor's size, where it is no formula.
+absl::StatusOr<int64_t> ReadManifestSize(const nlohmann::ordered_json& j, const std::string& where,
+                                         const ManifestError& bad);
 absl::StatusOr<VjpSpec> ReadManifestVjp(const nlohmann::ordered_json& j, const std::string& where,
                                         const ManifestError& bad, const ManifestFile& file);
 absl::StatusOr<BatchingSpec> ReadManifestBatching(const nlohmann::ordered_json& j,

@@ -103,6 +103,10 @@ absl::StatusOr<std::vector<RuleAlternative>> ManifestReader::ReadRules(
     }
     SHARDCALL_RETURN_IF_ERROR(CheckKeys(entry, at, {kRuleKeys.begin(), kRuleKeys.end()}));
     if (!entry.contains("rule")) return Bad(at, "a \"rule\"", "none");
+    if (entry.contains("attributes") && entry["attributes"].is_string()) {
+      return Bad(at + ".attributes", "an object with formulas, as in {\"grid_x\": \"m / 16\"}",
+                 "text, which a target with a \"kernel\" has");
+    }
     SHARDCALL_ASSIGN_OR_RETURN(out.emplace_back(), ReadRule(entry, at));
   }
   return out;
@@ -123,21 +127,21 @@ absl::StatusOr<RuleAlternative> ManifestReader::ReadRule(const Json& j,
   SHARDCALL_RETURN_IF_ERROR(Strings(j, "blocked", where, &text.blocked));
   SHARDCALL_RETURN_IF_ERROR(ReadReduction(j, where, &text));
   for (const char* key : {"pad", "sizes"}) {
-    if (!j.contains(key)) continue;
-    if (!j[key].is_object()) return Bad(absl::StrCat(where, ".", key), "an object", TypeOf(j[key]));
-    for (const auto& [factor, value] : j[key].items()) {
-      if (key[0] == 's' && value.is_string()) continue;  // a formula: see ReadManifestLimits
-      if (!value.is_number()) {
-        return Bad(absl::StrCat(where, ".", key, ".", factor),
-                   key[0] == 'p' ? "a number" : "a number, or what it follows from, as in \"4 h\"",
-                   TypeOf(value));
-      }
-      if (key[0] == 'p') {
-        text.pad.push_back({factor, value.get<double>()});
-      } else {
-        text.sizes.push_back({factor, value.get<int64_t>()});
-      }
-    }
+    if (!j.contains(key) || j[key].is_object()) continue;
+    return Bad(absl::StrCat(where, ".", key), "an object", TypeOf(j[key]));
+  }
+  const Json pads = j.value("pad", Json::object()), sizes = j.value("sizes", Json::object());
+  for (const auto& [factor, value] : pads.items()) {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const double pad, ReadManifestPad(value, absl::StrCat(where, ".pad.", factor), Error()));
+    text.pad.push_back({factor, pad});
+  }
+  for (const auto& [factor, value] : sizes.items()) {
+    if (value.is_string()) continue;  // a formula: see ReadManifestLimits
+    SHARDCALL_ASSIGN_OR_RETURN(
+        const int64_t size,
+        ReadManifestSize(value, absl::StrCat(where, ".sizes.", factor), Error()));
+    text.sizes.push_back({factor, size});
   }
   SHARDCALL_ASSIGN_OR_RETURN(out.types, String(j, "types", where, ""));
   if (j.contains("when")) {

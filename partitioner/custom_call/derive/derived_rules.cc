@@ -105,11 +105,13 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
     return ToStatus(
         {.code = "E105",
          .message = absl::StrCat("the batching of \"", target, "\" cannot be registered"),
-         .expected = "a target that has a rule and no batching yet; with the name of "
-                     "another target for that kind alone",
-         .found = found == nullptr ? "no rule"
-                  : has ? absl::StrCat(Describe(*known->batching), ", and now ", Describe(batching))
-                        : Describe(batching),
+         .expected = "a target that has a rule for any backend_config and no batching yet; with "
+                     "the name of another target for that kind alone",
+         .found =
+             found == nullptr
+                 ? (EntriesOf(target).empty() ? "no rule" : "rules for one backend_config each")
+             : has ? absl::StrCat(Describe(*known->batching), ", and now ", Describe(batching))
+                   : Describe(batching),
          .fix = "Register the rule first, and its batching once"});
   }
   if (found->level == RuleLevel::kRule &&

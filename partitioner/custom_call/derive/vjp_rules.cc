@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/custom_call/derive/rule_union.h"
+#include "shardcall/partitioner/custom_call/rule_values.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -17,7 +18,7 @@ constexpr absl::string_view kVjpSource = "VJP of ";  // the source of a rule tha
 
 bool Equal(const VjpSpec& a, const VjpSpec& b) {
   return a.target == b.target && a.computation == b.computation && a.gradients == b.gradients &&
-         a.backend_config == b.backend_config && a.pad == b.pad && a.applies == b.applies &&
+         a.backend_config == b.backend_config && SamePads(a.pad, b.pad) && a.applies == b.applies &&
          a.skip_absent_operands == b.skip_absent_operands &&
          std::equal(a.arguments.begin(), a.arguments.end(), b.arguments.begin(), b.arguments.end(),
                     [](const VjpArgument& x, const VjpArgument& y) {

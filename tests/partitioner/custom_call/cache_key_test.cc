@@ -44,9 +44,10 @@ TEST_F(CacheKeyTest, IsTheSameInEveryProcess) {
 
 TEST_F(CacheKeyTest, ChangesWithEverythingThatChangesTheProgram) {
   const RuleText rule{.rule = "a b -> a", .reduction = {{"b", PartialOp::kSum}}};
-  RuleText max = rule, pad = rule, blocked = rule;
+  RuleText max = rule, pad = rule, near_pad = rule, blocked = rule;
   max.reduction[0].second = PartialOp::kMax;
-  pad.pad = {{"b", 0}};
+  pad.pad = {{"b", 1}};
+  near_pad.pad = {{"b", 1 + 1e-9}};
   blocked.blocked = {"a"};
   const std::vector<std::string> keys = {
       Key(Callbacks(1)),
@@ -59,6 +60,7 @@ TEST_F(CacheKeyTest, ChangesWithEverythingThatChangesTheProgram) {
       Key(Rule(rule)),
       Key(Rule(max)),
       Key(Rule(pad)),
+      Key(Rule(near_pad)),
       Key(Rule(blocked)),
   };
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());

@@ -2,6 +2,7 @@
 // Shapes of calls by target: from the rule string, from a function, in the
 // builder, the verifier and the partitioner.
 #include <stdexcept>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -65,7 +66,7 @@ TEST_F(InferShapesTest, FactorsGiveTheSizes) {
           .RegisterRule("chain", {.rule = "(a b), (b c), c -> a", .need_replication = {"b", "c"}})
           .ok());
   EXPECT_EQ(Shape_("chain", {F32({6}), F32({15}), F32({5})}), "f32[2]");
-  EXPECT_THAT(Shape_("mm", {F32({5, 3})}), HasSubstr("E112"));
+  EXPECT_THAT(Shape_("mm", {F32({5, 3})}), HasSubstr("E111"));
 }
 
 TEST_F(InferShapesTest, TypesFollowTheirSignature) {
@@ -113,7 +114,44 @@ TEST_F(InferShapesTest, OperandsChooseAmongSeveralSignatures) {
                   .ok());
   EXPECT_EQ(Shape_("s", {F32({4, 2})}), "f32[2,4]");
   EXPECT_EQ(Shape_("s", {A(ElementType::kS32, {4, 2})}), "f32[4,2]");
-  EXPECT_THAT(Shape_("s", {A(ElementType::kU8, {4, 2})}), HasSubstr("no rule of it fits"));
+  EXPECT_THAT(Shape_("s", {A(ElementType::kU8, {4, 2})}),
+              HasSubstr("E111 no rule of target \"s\" fits this call"));
+}
+
+TEST_F(InferShapesTest, ARuleForTheCallsAttributesComesBeforeOneThatFitsAllOperands) {
+  for (const bool reversed : {false, true}) {
+    TargetRegistry targets;
+    std::vector<RuleAlternative> rules = {
+        {.text = {.rule = "i j -> i j"}, .types = "f32 -> f32"},
+        {.text = {.rule = "i j -> i j"}, .when = {{"low", {true}}}, .types = "f32 -> bf16"}};
+    if (reversed) std::swap(rules[0], rules[1]);
+    ASSERT_TRUE(targets.RegisterRules("y", rules).ok());
+    const std::vector<const Shape*> operands = {F32({4, 2})};
+    const auto of = [&](absl::string_view config) {
+      return (*targets.InferShape({&context_, "y", config, operands}))->ToString(false);
+    };
+    EXPECT_EQ(of("{low = true}"), "bf16[4,2]");
+    EXPECT_EQ(of("{low = false}"), "f32[4,2]");
+    EXPECT_EQ(of(""), "f32[4,2]");
+  }
+}
+
+TEST_F(InferShapesTest, ACallThatNoRuleFitsIsToldAsWhereItIsPartitioned) {
+  ASSERT_TRUE(
+      targets_
+          .RegisterRules("w", {{.text = {.rule = "i j -> i j"}, .when = {{"axis", {int64_t{1}}}}}})
+          .ok());
+  const std::vector<const Shape*> operands = {F32({4, 2})}, row = {F32({4})};
+  const auto of = [&](absl::string_view config, absl::Span<const Shape* const> x) {
+    return std::string(targets_.InferShape({&context_, "w", config, x}).status().message());
+  };
+  EXPECT_EQ(of("{axis = 7 : i64}", operands),
+            "E111 no rule of target \"w\" is for these attributes: found {axis = 7 : i64}. Fix: "
+            "Register a rule for this backend_config, or one whose `when` it satisfies");
+  EXPECT_THAT(of("{axis = 1 : i64}", row),
+              testing::AllOf(HasSubstr("E111 no rule of target \"w\" fits this call: expected "
+                                       "\"i j -> i j\" when {axis = 1}, found (f32[4])"),
+                             HasSubstr("as many operands, results and dimensions")));
 }
 
 TEST_F(InferShapesTest, BadTypeSignaturesAreRefusedOnRegistration) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/custom_call/registry.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/custom_call/default_rules.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -84,6 +87,41 @@ TEST_F(RegistryTest, RulesThatDifferShowWhereTheyDo) {
     ASSERT_TRUE(r.RegisterRule("t", {.rule = "a b -> a b"}).ok());
     EXPECT_THAT(std::string(r.RegisterRule("t", text).message()), HasSubstr(part));
   }
+}
+
+TEST_F(RegistryTest, RestoringUndoesWhatTookThePlaceOfADefault) {
+  TargetRegistry r;
+  const std::string source(internal::kDefaultSource);
+  ASSERT_TRUE(r.RegisterBatchPartitionable("d", kBatchDimsOfCall, "", source).ok());
+  ASSERT_TRUE(r.RegisterRule("e", {.rule = "..., ... -> ..."}, "", source).ok());
+  ASSERT_TRUE(
+      r.RegisterVjp(
+           "e", {.target = "e_bwd", .arguments = {VjpArgument::Cotangent(0)}, .gradients = {0, 1}})
+          .ok());
+  const TargetRegistry before = r;
+  const TargetRule* const d = r.Find("d", "");
+  ASSERT_TRUE(r.RegisterBatchPartitionable("d", 2, "", "manifest").ok());
+  ASSERT_TRUE(
+      r.RegisterRule("e", {.rule = "i, i -> i", .need_replication = {"i"}}, "", "manifest").ok());
+  // The VJP's rule follows from the new one.
+  EXPECT_EQ(r.Find("e_bwd", "")->text.need_replication, std::vector<std::string>{"i"});
+  r.Restore(before);
+  EXPECT_EQ(r.Find("d", ""), d);
+  EXPECT_EQ(d->batch_dims, kBatchDimsOfCall);
+  EXPECT_EQ(d->source, source);
+  EXPECT_EQ(r.Find("e", "")->text.rule, "..., ... -> ...");
+  EXPECT_EQ(r.Find("e_bwd", "")->text.rule, "... -> ..., ...");
+  // The default can be replaced again.
+  EXPECT_TRUE(r.RegisterBatchPartitionable("d", 2, "", "manifest").ok());
+}
+
+TEST_F(RegistryTest, APadOfNanIsEqualToItself) {
+  TargetRegistry r;
+  const RuleText text{.rule = "a b -> a",
+                      .reduction = {{"b", PartialOp::kMax}},
+                      .pad = {{"b", std::numeric_limits<double>::quiet_NaN()}}};
+  EXPECT_TRUE(r.RegisterRule("t", text).ok());
+  EXPECT_TRUE(r.RegisterRule("t", text).ok());
 }
 
 TEST_F(RegistryTest, BackendConfigIsAskedFirstThenTheTargetAlone) {

@@ -2,6 +2,8 @@
 // Targets with several signatures: which one a call has, and lists that do not say.
 #include "shardcall/partitioner/custom_call/rule_choice.h"
 
+#include <limits>
+
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -114,6 +116,67 @@ TEST_F(RuleChoiceTest, ConditionsCompareValues) {
             "E110");
 }
 
+TEST_F(RuleChoiceTest, NumbersThatOneAttributeIsAreToldApartOrRefused) {
+  using Value = AttributeCondition::Value;
+  const auto when = [](Value value, std::vector<std::string> whole = {}) {
+    RuleAlternative rule = Rule("i j -> i j", "", {{"a", {std::move(value)}}});
+    rule.text.need_replication = std::move(whole);
+    return rule;
+  };
+  // 1.0 is narrower than 1, which integers are too.
+  const RuleAlternative whole = when(int64_t{1}, {"j"}), real = when(1.0);
+  for (const std::vector<RuleAlternative>& rules : {std::vector{whole, real}, {real, whole}}) {
+    const auto of = [&](absl::string_view config) {
+      return Of(rules, {F32({4, 2})}, {F32({4, 2})}, config);
+    };
+    EXPECT_EQ(of("{a = 1.0 : f32}"), "i j -> i j");
+    EXPECT_EQ(of("{a = 1.0 : f64}"), "i j -> i j");
+    EXPECT_EQ(of("{a = 1 : i32}"), "i j -> i j need_replication={j}");
+  }
+  // 0.1 : f32 is both 0.1 and the double that is nearest to it.
+  const double narrow = static_cast<double>(0.1f);
+  for (const auto& [v, w] : {std::pair<Value, Value>{0.1, narrow},
+                             {int64_t{16777216}, 16777217.0},
+                             {0.0, -0.0},
+                             {int64_t{0}, int64_t{0}}}) {
+    EXPECT_THAT(Registered({when(v), when(w)}), HasSubstr("E105")) << v.index();
+    EXPECT_THAT(Registered({when(w), when(v)}), HasSubstr("E105")) << v.index();
+  }
+  // An attribute is one of two integers at most, whatever its type.
+  for (const auto& [v, w] : {std::pair<Value, Value>{int64_t{16777216}, int64_t{16777217}},
+                             {int64_t{9007199254740992}, int64_t{9007199254740993}},
+                             {true, int64_t{1}},
+                             {1.5, int64_t{1}},
+                             {0.1, 0.2}}) {
+    EXPECT_EQ(Registered({when(v), when(w)}), "ok");
+  }
+  EXPECT_THAT(Registered({when(0.1), when(narrow)}),
+              HasSubstr("{a = 0.1} and \"i j -> i j\" when {a = 0.10000000149011612}"));
+}
+
+TEST_F(RuleChoiceTest, IntegersWithoutASignAreNotNegative) {
+  constexpr char kMost[] = "{a = 18446744073709551615 : ui64}";
+  EXPECT_FALSE(Satisfies(kMost, AttributeConditions{{"a", {int64_t{-1}}}}));
+  EXPECT_TRUE(Satisfies("{a = 9223372036854775807 : ui64}",
+                        AttributeConditions{{"a", {std::numeric_limits<int64_t>::max()}}}));
+  EXPECT_FALSE(Satisfies("{a = 9.223372036854775808e18 : f64}",
+                         AttributeConditions{{"a", {std::numeric_limits<int64_t>::max()}}}));
+  EXPECT_EQ(DiagnosticCode(AttributeConditionsOf(kMost).status()), "E110");
+}
+
+TEST_F(RuleChoiceTest, TypesOfTheOnlyRuleDoNotBindWithABatchingEither) {
+  TargetRegistry r;
+  ASSERT_TRUE(r.RegisterRules("t", {Rule("i j -> i j", "f32 -> f32")}).ok());
+  const auto of = [&](std::vector<int64_t> dims) {
+    const auto rule = r.Find("t", "")->Instantiate("", {Bf16(dims)}, {Bf16(dims)});
+    return rule.ok() ? rule->ToString() : std::string(rule.status().message());
+  };
+  EXPECT_EQ(of({4, 2}), "i j -> i j");
+  ASSERT_TRUE(r.RegisterBatching("t", {.kind = BatchingSpec::Kind::kLeading}).ok());
+  EXPECT_EQ(of({4, 2}), "i j -> i j");
+  EXPECT_EQ(of({3, 4, 2}), "batch i j -> batch i j");
+}
+
 TEST_F(RuleChoiceTest, TheNarrowestRuleIsTakenInWhateverOrderTheyStand) {
   RuleAlternative wide = Rule("... j -> ... j"), two = Rule("i j -> i j");
   RuleAlternative typed = Rule("i j -> i j", "bf16 -> bf16");
@@ -130,37 +193,38 @@ TEST_F(RuleChoiceTest, TheNarrowestRuleIsTakenInWhateverOrderTheyStand) {
 TEST_F(RuleChoiceTest, RulesThatFitACallEquallyAreRefused) {
   const AttributeCondition gelu{"mode", {"gelu"}}, relu{"mode", {"relu"}},
       any{"mode", {"gelu", "relu"}}, fast{"fast", {true}};
-  const std::vector<std::pair<RuleAlternative, RuleAlternative>> overlapping = {
-      {Rule("i j -> i j"), Rule("a b -> b a")},
-      {Rule("... i -> ... i"), Rule("... j -> ... j")},
-      {Rule("... d, d -> ... d"), Rule("... d, ... d -> ... d")},
-      {Rule("i j -> i j", "f32 -> f32"), Rule("i j -> i j", "", {gelu})},
-      {Rule("i j -> i j", "f32 -> f32"), Rule("... j -> ... j")},  // narrower: passes
-      {Rule("i j -> i j", "", {gelu}), Rule("i j -> i j", "", {fast})},
-      {Rule("i j, i j -> i j", "T, f32 -> T"), Rule("i j, i j -> i j", "f32, T -> f32")},
-      {Rule("...1 i, ...2 j -> ...1 i, ...2 j"), Rule("a b, ... c -> a b, ... c")},  // likewise
+  using Pair = std::pair<RuleAlternative, RuleAlternative>;
+  constexpr char kSame[] = "are for the same calls", kSome[] = "fit some calls equally well";
+  const std::vector<std::pair<Pair, const char*>> refused = {
+      {{Rule("i j -> i j"), Rule("a b -> b a")}, kSame},
+      {{Rule("... i -> ... i"), Rule("... j -> ... j")}, kSame},
+      {{Rule("... d, d -> ... d"), Rule("... d, ... d -> ... d")}, kSome},
+      {{Rule("i j -> i j", "f32 -> f32"), Rule("i j -> i j", "", {gelu})}, kSome},
+      {{Rule("i j -> i j", "", {gelu}), Rule("i j -> i j", "", {fast})}, kSome},
+      {{Rule("i j -> i j", "", {gelu}), Rule("i j -> i j", "", {gelu})}, kSame},
+      {{Rule("i j, i j -> i j", "T, f32 -> T"), Rule("i j, i j -> i j", "f32, T -> f32")}, kSome},
+      {{Rule("i j -> i j", "T -> real(T)"), Rule("i j -> i j", "T -> f32")}, kSome},
+      {{Rule("i, i, i -> i", "A, B, C -> C"), Rule("j, j, j -> j", "T, U, V -> V")}, kSame},
   };
-  for (const auto& [a, b] : overlapping) {
-    const bool narrower = internal::IsWithin(a, b) != internal::IsWithin(b, a);
-    TargetRegistry r;
-    const std::string text = Registered({a, b});
-    EXPECT_EQ(Registered({b, a}) == "ok", text == "ok");
-    if (text == "ok") continue;
-    EXPECT_FALSE(narrower) << text;
-    EXPECT_THAT(text, HasSubstr("E105"));
-    EXPECT_THAT(text, HasSubstr(a.text.rule));
-    EXPECT_THAT(text, HasSubstr(b.text.rule));
-    EXPECT_THAT(text, HasSubstr("Fix: Leave one of them out, or tell them apart by `types`"));
+  for (const auto& [pair, what] : refused) {
+    const auto& [a, b] = pair;
+    for (const std::string& text : {Registered({a, b}), Registered({b, a})}) {
+      EXPECT_THAT(text, HasSubstr("E105"));
+      EXPECT_THAT(text, HasSubstr(what));
+      EXPECT_THAT(text, HasSubstr(a.text.rule));
+      EXPECT_THAT(text, HasSubstr(b.text.rule));
+      EXPECT_THAT(text, HasSubstr("Fix: Leave one of them out, or tell them apart by `types`"));
+    }
   }
-  EXPECT_THAT(Registered({overlapping[0].first, overlapping[0].second}),
-              HasSubstr("are for the same calls"));
-  EXPECT_THAT(Registered({overlapping[2].first, overlapping[2].second}),
-              HasSubstr("fit some calls equally well"));
-  EXPECT_THAT(Registered({overlapping[3].first, overlapping[3].second}), HasSubstr("E105"));
-  EXPECT_EQ(Registered({overlapping[4].first, overlapping[4].second}), "ok");
-  EXPECT_THAT(Registered({overlapping[5].first, overlapping[5].second}), HasSubstr("E105"));
-  EXPECT_THAT(Registered({overlapping[6].first, overlapping[6].second}), HasSubstr("E105"));
-  EXPECT_EQ(Registered({overlapping[7].first, overlapping[7].second}), "ok");
+  const std::vector<Pair> narrower = {
+      {Rule("i j -> i j", "f32 -> f32"), Rule("... j -> ... j")},
+      {Rule("a b, ... c -> a b, ... c"), Rule("...1 i, ...2 j -> ...1 i, ...2 j")},
+      {Rule("i j, j, j -> i j", "T, S, U -> T"), Rule("... j, j, j -> ... j", "T, S, U -> T")},
+  };
+  for (const auto& [a, b] : narrower) {
+    EXPECT_EQ(Registered({a, b}), "ok");
+    EXPECT_EQ(Registered({b, a}), "ok");
+  }
   const std::vector<std::pair<RuleAlternative, RuleAlternative>> apart = {
       {Rule("i j -> i j"), Rule("i j -> i j, i")},
       {Rule("i j -> i j"), Rule("... i j k -> ... i j k")},

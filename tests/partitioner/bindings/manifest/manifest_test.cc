@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,32 @@ TEST(Manifest, RegistersRulesAndBatchDims) {
   ASSERT_NE(targets.Find("solve", "x"), nullptr);
   EXPECT_EQ(targets.Find("solve", "x")->batch_dims, 1);
   EXPECT_EQ(targets.Find("sum", "any")->level, RuleLevel::kRule);
+}
+
+TEST(Manifest, APadMayBeWhatJsonHasNoNumberFor) {
+  TargetRegistry targets;
+  const absl::Status status = LoadManifest(R"({"targets": [
+      {"name": "largest", "rule": "b k n -> b", "reduction": {"k": "max", "n": "max"},
+       "pad": {"k": "-inf", "n": "nan"},
+       "vjp": {"target": "largest_bwd", "arguments": ["cotangent 0", "operand 0"],
+               "gradients": [0], "pad": {"b": "inf"}}}]})",
+                                           "m.json", &targets);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto& pads = targets.Find("largest", "")->text.pad;
+  EXPECT_EQ(pads[0].second, -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(pads[1].second));
+  EXPECT_EQ(targets.Facts("largest")->vjp->pad[0].second, std::numeric_limits<double>::infinity());
+}
+
+TEST(Manifest, AVjpMayBeOfARuleForABackendConfig) {
+  TargetRegistry targets;
+  const absl::Status status = LoadManifest(R"({"targets": [
+      {"name": "f", "rule": "i -> i", "need_replication": ["i"], "backend_config": "x",
+       "vjp": {"target": "f_bwd", "arguments": ["cotangent 0"], "gradients": [0]}}]})",
+                                           "m.json", &targets);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(targets.Find("f_bwd", ""), nullptr);
+  EXPECT_EQ(targets.Find("f_bwd", "x")->text.need_replication, std::vector<std::string>{"i"});
 }
 
 TEST(Manifest, ATargetMayHaveSeveralRules) {
@@ -118,74 +146,94 @@ TEST(Manifest, AnEmptyListIsFine) {
 }
 
 TEST(Manifest, BadTextNamesThePlace) {
-  for (const auto& [text, code, part] :
-       std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"", "E141", "m.json"},
-           {"[", "E141", "m.json"},
-           {"[]", "E141", "object"},
-           {"{}", "E141", "targets"},
-           {R"({"target": []})", "E141", "\"target\""},
-           {R"({"targets": {}})", "E141", "list"},
-           {R"({"targets": [3]})", "E141", "targets[0]"},
-           {R"({"targets": [{"rule": "i -> i"}]})", "E141", "\"name\""},
-           {R"({"targets": [{"name": "a"}]})", "E141", "neither"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "batch_dims": 1}]})", "E141",
-            "several"},
-           {R"({"targets": [{"name": "a", "rules": [], "rule": "i -> i"}]})", "E141", "several"},
-           {R"({"targets": [{"name": "a", "rules": []}]})", "E141", "an empty one"},
-           {R"({"targets": [{"name": "a", "rules": "i -> i"}]})", "E141", "a list of rules"},
-           {R"({"targets": [{"name": "a", "rules": [3]}]})", "E141", "rules[0]"},
-           {R"({"targets": [{"name": "a", "rules": [{}]}]})", "E141", "a \"rule\""},
-           {R"({"targets": [{"name": "a", "rules": [{"rule": "i -> i", "vjp": {}}]}]})", "E141",
-            "rules[0]"},
-           {R"({"targets": [{"name": "a", "rules": ["i -> i"], "pad": {"i": 0}}]})", "E141",
-            "a \"rule\" whose factors"},
-           {R"({"targets": [{"name": "a", "rules": ["i -> i -> i"]}]})", "E110", ""},
-           {R"({"targets": [{"name": "a", "rule": ["i -> i"]}]})", "E141", "\"rules\" for a list"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": 3}]})", "E141", "when"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": {}}}]})", "E141",
-            "when.m"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": []}}]})", "E141",
-            "an empty list"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "types": 3}]})", "E141", "types"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "types": "f32"}]})", "E110", "arrow"},
-           {R"({"targets": [{"name": "a", "rules": [
+  for (
+      const auto& [text, code, part] :
+      std::vector<std::tuple<const char*, const char*, const char*>>{
+          {"", "E141", "m.json"},
+          {"[", "E141", "m.json"},
+          {"[]", "E141", "object"},
+          {"{}", "E141", "targets"},
+          {R"({"target": []})", "E141", "\"target\""},
+          {R"({"targets": {}})", "E141", "list"},
+          {R"({"targets": [3]})", "E141", "targets[0]"},
+          {R"({"targets": [{"rule": "i -> i"}]})", "E141", "\"name\""},
+          {R"({"targets": [{"name": "a"}]})", "E141", "neither"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "batch_dims": 1}]})", "E141", "several"},
+          {R"({"targets": [{"name": "a", "rules": [], "rule": "i -> i"}]})", "E141", "several"},
+          {R"({"targets": [{"name": "a", "rules": []}]})", "E141", "an empty one"},
+          {R"({"targets": [{"name": "a", "rules": "i -> i"}]})", "E141", "a list of rules"},
+          {R"({"targets": [{"name": "a", "rules": [3]}]})", "E141", "rules[0]"},
+          {R"({"targets": [{"name": "a", "rules": [{}]}]})", "E141", "a \"rule\""},
+          {R"({"targets": [{"name": "a", "rules": [{"rule": "i -> i", "vjp": {}}]}]})", "E141",
+           "rules[0]"},
+          {R"({"targets": [{"name": "a", "rules": ["i -> i"], "pad": {"i": 0}}]})", "E141",
+           "a \"rule\" whose factors"},
+          {R"({"targets": [{"name": "a", "rules": ["i -> i -> i"]}]})", "E110", ""},
+          {R"({"targets": [{"name": "a", "rule": ["i -> i"]}]})", "E141", "\"rules\" for a list"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "when": 3}]})", "E141", "when"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": {}}}]})", "E141",
+           "when.m"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"m": []}}]})", "E141",
+           "an empty list"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "types": 3}]})", "E141", "types"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "types": "f32"}]})", "E110", "arrow"},
+          {R"({"targets": [{"name": "a", "rules": [
                {"rule": "g h -> g h", "sizes": {"g": "2 h"}},
                {"rule": "a g h -> a g h", "sizes": {"g": "3 h"}}]}]})",
-            "E141", "as in the rule before"},
-           {R"({"targets": [{"name": "a", "batch_dims": -1}]})", "E141", "batch_dims"},
-           {R"({"targets": [{"name": "a", "batch_dims": 1e9}]})", "E141", "batch_dims"},
-           {R"({"targets": [{"name": "a", "rule": 3}]})", "E141", "rule"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "colour": "red"}]})", "E141", "colour"},
-           {R"({"targets": [{"name": "a", "rulle": "i -> i"}]})", "E141", "near \"rule\""},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "reduction": {"i": "mean"}}]})", "E141",
-            "reduction"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "0"}}]})", "E141", "pad"},
-           {R"({"targets": [{"name": "a", "rule": "i -> -> i"}]})", "E110", ""},
-           {R"({"targets": [{"name": "a", "kernel": 3}]})", "E141", "kernel"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "attributes": "{}"}]})", "E141",
-            "kernel"},
-           {R"({"targets": [{"name": "a", "kernel": "fft", "attributes": "{x = }"}]})", "E131", ""},
-           {R"({"library": "x.so", "targets": []})", "E142", "library"},
-           {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E141", "library"},
-           {R"({"targets": [{"name": "a", "platform": "", "rule": "i -> i"}]})", "E141", "no name"},
-           {R"({"targets": [{"name": "a", "api_version": 0, "rule": "i -> i"}]})", "E141",
-            "1, 2, 3"},
-           {R"({"targets": [{"name": "a", "api_version": 9, "rule": "i -> i"}]})", "E141", "9"},
-           {R"({"targets": [{"name": "a", "traits": ["FAST"], "rule": "i -> i"}]})", "E141",
-            "FAST"},
-           {R"({"targets": [{"name": "a", "api_version": 2, "rule": "i -> i",
+           "E141", "as in the rule before"},
+          {R"({"targets": [{"name": "a", "batch_dims": -1}]})", "E141", "batch_dims"},
+          {R"({"targets": [{"name": "a", "batch_dims": 1e9}]})", "E141", "batch_dims"},
+          {R"({"targets": [{"name": "a", "rule": 3}]})", "E141", "rule"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "colour": "red"}]})", "E141", "colour"},
+          {R"({"targets": [{"name": "a", "rulle": "i -> i"}]})", "E141", "near \"rule\""},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "reduction": {"i": "mean"}}]})", "E141",
+           "reduction"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "0"}}]})", "E141", "pad"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": {"i": "-Infinity"}}]})", "E141",
+           "a number, \"inf\", \"-inf\" or \"nan\", found \"-Infinity\""},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "pad": [0]}]})", "E141",
+           "targets[0].pad"},
+          {R"({"targets": [{"name": "a", "rule": "i (k g) -> i k", "sizes": {"g": 4.5},
+               "need_replication": ["g"]}]})",
+           "E141", "sizes.g: expected an integer, or what it follows from, as in \"4 h\""},
+          {R"({"targets": [{"name": "a", "rule": "i (k g) -> i k", "need_replication": ["g"],
+               "sizes": {"g": 9223372036854775808}}]})",
+           "E141", "found 9223372036854775808"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "when": {"a": 18446744073709551615}}]})",
+           "E141", "integers below 2^63"},
+          {R"({"targets": [{"name": "a", "rules": [
+               {"rule": "i -> i", "attributes": "{n = 3}"}]}]})",
+           "E141", "rules[0].attributes: expected an object with formulas"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "ranges": {"operand 0":
+               [0, 18446744073709551615]}}]})",
+           "E141", "ranges"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "backend_config": "x",
+               "batching": "leading"}]})",
+           "E105", "rules for one backend_config each"},
+          {R"({"targets": [{"name": "a", "rule": "i -> -> i"}]})", "E110", ""},
+          {R"({"targets": [{"name": "a", "kernel": 3}]})", "E141", "kernel"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "attributes": "{}"}]})", "E141",
+           "kernel"},
+          {R"({"targets": [{"name": "a", "kernel": "fft", "attributes": "{x = }"}]})", "E131", ""},
+          {R"({"library": "x.so", "targets": []})", "E142", "library"},
+          {R"({"targets": [{"name": "a", "symbol": "f", "rule": "i -> i"}]})", "E141", "library"},
+          {R"({"targets": [{"name": "a", "platform": "", "rule": "i -> i"}]})", "E141", "no name"},
+          {R"({"targets": [{"name": "a", "api_version": 0, "rule": "i -> i"}]})", "E141",
+           "1, 2, 3"},
+          {R"({"targets": [{"name": "a", "api_version": 9, "rule": "i -> i"}]})", "E141", "9"},
+          {R"({"targets": [{"name": "a", "traits": ["FAST"], "rule": "i -> i"}]})", "E141", "FAST"},
+          {R"({"targets": [{"name": "a", "api_version": 2, "rule": "i -> i",
                "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})",
-            "E141", "untyped"},
-           {R"({"targets": [{"name": "a", "rule": "i -> i",
+           "E141", "untyped"},
+          {R"({"targets": [{"name": "a", "rule": "i -> i",
                "traits": ["COMMAND_BUFFER_COMPATIBLE"]}]})",
-            "E141", "a \"symbol\""},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "platform": "Host"}]})", "E141",
-            "a \"symbol\""},
-           {R"({"targets": [{"name": "a", "rule": "i -> i", "rule": "i j -> i j"}]})", "E141",
-            "\"rule\" twice"},
-           {R"({"types": 3, "targets": []})", "E141", "types"},
-           {R"({"types": [{"name": "T"}], "targets": []})", "E141", "type_id"}}) {
+           "E141", "a \"symbol\""},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "platform": "Host"}]})", "E141",
+           "a \"symbol\""},
+          {R"({"targets": [{"name": "a", "rule": "i -> i", "rule": "i j -> i j"}]})", "E141",
+           "\"rule\" twice"},
+          {R"({"types": 3, "targets": []})", "E141", "types"},
+          {R"({"types": [{"name": "T"}], "targets": []})", "E141", "type_id"}}) {
     TargetRegistry targets;
     const absl::Status status = LoadManifest(text, "m.json", &targets);
     EXPECT_THAT(status, Fails(code, part)) << text;
