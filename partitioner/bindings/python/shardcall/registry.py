@@ -52,12 +52,14 @@ def _spelled(rule):
     """A rule whose pads that are no finite numbers are spelled as manifests have them: its own, and
     those of its vjp and of each of its rules."""
     def own(part):
-        pad = part.get('pad') if isinstance(part, Mapping) else None
-        if not isinstance(pad, Mapping):
+        if not isinstance(part, Mapping):
             return part
+        pad = part.get('pad')
+        if not isinstance(pad, Mapping):
+            return dict(part)
         return {**part, 'pad': {factor: _number(value) for factor, value in pad.items()}}
 
-    out = dict(own(rule))
+    out = own(rule)
     if 'vjp' in out:
         out['vjp'] = own(out['vjp'])
     if isinstance(out.get('rules'), (list, tuple)):

@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
@@ -263,8 +264,27 @@ class DerivativesTest(unittest.TestCase):
             self.assertIn('Give sj.target its vjp= or jvp=', raised(self, 'E118', derivative))
 
 
+PADDED = """HloModule padded, num_partitions=2
+ENTRY main {
+  x = f32[4,5] parameter(0), sharding={devices=[1,2]<=[2]}
+  ROOT m = f32[4] custom-call(x), custom_call_target="row_max"
+}"""
+
+
 class RuleValuesTest(unittest.TestCase):
     """What the values of a rule in Python may be."""
+
+    def test_a_pad_may_be_an_infinity_or_nan(self):
+        for pad, text in ((float('-inf'), '-inf'), (np.float32('inf'), 'inf'), (np.nan, 'nan'),
+                          ('-inf', '-inf'), (np.float32(0.5), '0.5')):
+            rule = {'rule': 'i k -> i', 'reduction': {'k': 'max'}, 'pad': {'k': pad}}
+            for rules in (rule, [rule]):
+                program = shardcall.partition(PADDED, rules={'row_max': rules})
+                self.assertIn(f'constant({text})', program.text)
+        padded = {'target': 'row_max_bwd', 'arguments': ['cotangent 0', 'operand 0'],
+                  'gradients': [0], 'pad': {'k': float('-inf')}}
+        sj.target('row_max', rule={**rule, 'vjp': padded})
+        sj.target('row_max', rule=rule, vjp=padded)
 
     def test_other_values_that_json_has_not_are_refused(self):
         circular = {'rule': 'i -> i'}
@@ -297,7 +317,7 @@ class RuleValuesTest(unittest.TestCase):
             message = raised(self, 'E141', shardcall.targets, rules={'named': rule})
             self.assertIn("the rule of 'named' has another name", message)
             raised(self, 'E141', sj.target, 'named', rule=rule)
-        rules = {'named': {'name': 'named', 'rule': 'i -> i'}}
+        rules = {'named': types.MappingProxyType({'name': 'named', 'rule': 'i -> i'})}
         self.assertEqual(shardcall.targets(rules=rules)['named'].rules, ('i -> i',))
         self.assertNotIn('named', shardcall.targets())
 

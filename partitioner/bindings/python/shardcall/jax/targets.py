@@ -41,7 +41,7 @@ class Target:
 
     Attributes:
       name: of the target, as calls have it.
-      rule: how it shards, a string or a dict; None where that is known otherwise.
+      rule: how it shards, as it was given; None where that is known otherwise.
     """
 
     def __init__(self, name, rule, shapes, derivatives, batching, side_effect, form):
