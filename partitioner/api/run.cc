@@ -8,9 +8,8 @@
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/collectives/program_check.h"
-#include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/api/rank_identity.h"
 #include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
@@ -18,13 +17,10 @@
 #include "shardcall/partitioner/runtime/lower/device_groups.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/out_of_memory.h"
-#include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 namespace {
-
-uint64_t HashText(absl::string_view text) { return StableHash().Add(text).value(); }
 
 // All-gathers the outputs of every rank.
 absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Tensor> mine,
@@ -200,12 +196,9 @@ absl::StatusOr<std::vector<Tensor>> RunOnBackend(const PartitionedProgram& progr
     return RunLowered(program, std::move(device_program), inputs, options);
   }
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
-  ProgramIdentity identity;
-  // Overlapped collectives run in another order, so ranks must agree on it.
-  identity.program_hash = HashText(
-      absl::StrCat(PrintModule(local.module), device_program->has_starts ? "overlap" : ""));
-  identity.world_size = n;
-  identity.version = kVersion;
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const ProgramIdentity identity,
+      IdentityOfRank(program, *device_program, inputs, communicator->rank(), options));
   SHARDCALL_RETURN_IF_ERROR(CheckProgram(*communicator, identity));
   if (options.backend == Backend::kNccl) {
     for (const auto& groups : CollectiveGroups(local.module, n)) {

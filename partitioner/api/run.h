@@ -34,6 +34,10 @@ struct RunOptions {
   const HandlerRegistry* handlers = nullptr;  // not owned
   Engine* engine = nullptr;                   // of kPjrt, not owned
   bool check_replicas = false;                // E321 if replicas of an output shard differ
+  // With MPI and NCCL: each rank gives arrays of which only its own shards hold values. Ranks that
+  // hold the same shard must still give the same bytes for it. Otherwise all ranks must give the
+  // same arrays. E308 if they do not.
+  bool own_shards_only = false;
   // Make collectives asynchronous, so that devices compute meanwhile, where there is enough to
   // compute. Results are bitwise the same. Not with NCCL.
   bool overlap = true;

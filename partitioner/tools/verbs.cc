@@ -31,6 +31,8 @@ std::vector<FlagSpec> ExecutionFlags() {
        {"pjrt-option", "NAME=VALUE", "what the plugin's client is made with; may be repeated"},
        {"random-constants", "SEED", "small integers where the text left out values, {...}",
         FlagSpec::Kind::kInteger},
+       {"own-shards-only", "",
+        "mpi, nccl: each rank has its own --inputs, which need hold only its shards"},
        {"no-overlap", "", "devices do not compute while a collective is under way"},
        {"deadline", "SECONDS", "longest wait for another device or for a kernel; default 60",
         FlagSpec::Kind::kNumber}},

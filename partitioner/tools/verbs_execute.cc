@@ -2,9 +2,12 @@
 // The verbs that execute: run, verify and check-rule.
 #include <chrono>
 #include <cstdio>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "shardcall/collectives/call.h"
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/partitioner/api/verify.h"
@@ -40,9 +43,12 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   e.options.partition = session.options;
   e.options.handlers = &session.handlers;
   e.options.overlap = !flags.Has("no-overlap");
+  e.options.own_shards_only = flags.Has("own-shards-only");
   e.options.schedule = session.schedule;
   SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
   SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, Deadline(flags));
+  MpiOptions mpi;
+  if (flags.Has("deadline")) mpi.start_deadline = e.options.deadline;
   if (e.options.backend == Backend::kMpi) {
     if (!LaunchedByMpi()) {
       Diagnostic d;
@@ -51,13 +57,13 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
       d.fix = "start it with mpirun -np N shardcall run ... --backend=mpi";
       return ToStatus(d, absl::StatusCode::kUnavailable);
     }
-    SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectMpi(e.options.deadline));
+    SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectMpi(e.options.deadline, mpi));
     e.first_rank = e.communicator->rank() == 0;
   } else if (e.options.backend == Backend::kNccl) {
     SHARDCALL_RETURN_IF_ERROR(CheckNcclDevice());
     NcclOptions nccl;
     if (LaunchedByMpi()) {
-      SHARDCALL_ASSIGN_OR_RETURN(e.bootstrap, ConnectMpi(e.options.deadline));
+      SHARDCALL_ASSIGN_OR_RETURN(e.bootstrap, ConnectMpi(e.options.deadline, mpi));
       nccl.over = e.bootstrap.get();
     }
     SHARDCALL_ASSIGN_OR_RETURN(e.communicator, ConnectNccl(e.options.deadline, nccl));
@@ -81,9 +87,22 @@ int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
     return code;
   }
   e.communicator->Abort(status);
-  if (phase == Phase::kBefore) absl::SleepFor(absl::Seconds(2));
+  if (phase == Phase::kBefore) {
+    Communicator& launched = e.bootstrap != nullptr ? *e.bootstrap : *e.communicator;
+    const absl::Time end = absl::Now() + absl::Seconds(2);
+    while (absl::Now() < end) {
+      if (launched.FindDeparted({}).job_ends)
+        return ExitCode(status);  // the first rank has said it
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  }
   std::fprintf(stderr, "rank %d: ", e.communicator->rank());
   return Fail(status);
+}
+
+// A disagreement of the ranks is found before any computes, and all get the same text.
+Phase PhaseOf(const absl::Status& of_run) {
+  return DiagnosticCode(of_run) == "E308" ? Phase::kBefore : Phase::kRun;
 }
 
 // Compares the number of devices from the launcher with that of the program.
@@ -96,6 +115,26 @@ absl::Status CheckWorld(const Execution& e, int64_t devices) {
   d.found = absl::StrCat(e.communicator->size());
   d.fix = absl::StrCat("start it with mpirun -np ", devices);
   return ToStatus(d);
+}
+
+// Only the first rank writes outputs: E308 where only some ranks are told to. Collective.
+absl::Status CheckWhoWrites(const Execution& e, const Flags& flags) {
+  if (e.communicator == nullptr) return absl::OkStatus();
+  const char mine = flags.Has("outputs") ? 1 : 0;
+  std::vector<int> ranks(e.communicator->size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<char> all(ranks.size());
+  SHARDCALL_RETURN_IF_ERROR(
+      e.communicator->AllGather(ranks, &mine, all.data(), 1, {"check of --outputs"}));
+  std::vector<int> told, untold;
+  for (const int rank : ranks) (all[rank] != 0 ? told : untold).push_back(rank);
+  if (told.empty() || untold.empty()) return absl::OkStatus();
+  Diagnostic d;
+  d.code = "E308";
+  d.message = absl::StrCat("--outputs is given on ", RanksText(told), " and not on ",
+                           RanksText(untold), ", and rank 0 writes for all");
+  d.fix = "Give every rank the same --outputs";
+  return ToStatus(d, absl::StatusCode::kFailedPrecondition);
 }
 
 // The program of `flags`, with values for elided constants if requested.
@@ -124,6 +163,7 @@ int Run(const Flags& flags, Session& session) {
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
+  if (absl::Status s = CheckWhoWrites(*e, flags); !s.ok()) return fail(s);
   absl::StatusOr<Module> module = LoadToRun(flags, session);
   if (!module.ok()) return fail(module.status());
   absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
@@ -141,7 +181,7 @@ int Run(const Flags& flags, Session& session) {
     if (absl::Status s = CheckWorld(*e, devices); !s.ok()) return fail(s);
     outputs = RunPartitioned(**program, *inputs, e->options, e->communicator.get());
   }
-  if (!outputs.ok()) return FailRank(*e, outputs.status(), Phase::kRun);
+  if (!outputs.ok()) return FailRank(*e, outputs.status(), PhaseOf(outputs.status()));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!e->first_rank) return kExitOk;
@@ -177,7 +217,7 @@ int DoVerify(const Flags& flags, Session& session) {
   absl::StatusOr<VerifyResult> result =
       Verify(*std::move(module), e->options, static_cast<uint64_t>(*seed), std::move(given),
              e->communicator.get());
-  if (!result.ok()) return FailRank(*e, result.status(), Phase::kRun);
+  if (!result.ok()) return FailRank(*e, result.status(), PhaseOf(result.status()));
   if (e->first_rank) std::printf("%s\n", VerifyJson(*result).c_str());
   switch (result->status) {
     case VerifyResult::Status::kOk: return kExitOk;

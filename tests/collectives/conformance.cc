@@ -9,6 +9,8 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "shardcall/collectives/program_check.h"
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/collectives/split.h"
@@ -481,6 +483,33 @@ void EqualProgramsPassTheCheckAndUnequalOnesAreNamed(Communicator& c) {
       << mixed;
 }
 
+void ValuesThatRanksShareAreComparedAndThoseThatDifferAreNamed(Communicator& c) {
+  const std::string mine = absl::StrCat(c.rank());
+  const auto check = [&](std::vector<SharedValue> values) {
+    return CheckProgram(c, {0xabcdef, c.size(), "0.1.0", std::move(values)});
+  };
+  EXPECT_OK(check({{"input 0", "a\tb\n", "F"}, {"input 1", "", "F"}}));
+  // Only some ranks have it, or each has another.
+  EXPECT_OK(check({{absl::StrCat("part ", c.rank()), mine, "F"}}));
+  EXPECT_OK(check(c.rank() == 0 ? std::vector<SharedValue>{{"part 0", "x", "F"}}
+                                : std::vector<SharedValue>{}));
+  if (c.size() == 1) return;
+  const std::string last = absl::StrCat(c.size() - 1);
+  const absl::Status one = check({{"input 0", "same", "Not this"},
+                                  {"input 1", c.rank() + 1 == c.size() ? "B" : "A", "Do this"}});
+  EXPECT_EQ(DiagnosticCode(one), "E308") << one;
+  EXPECT_TRUE(absl::StrContains(one.message(),
+                                absl::StrCat("input 1 (rank", c.size() == 2 ? " 0 has" : "s 0")))
+      << one;
+  EXPECT_TRUE(absl::StrContains(one.message(), absl::StrCat("; rank ", last, " has B)"))) << one;
+  EXPECT_TRUE(absl::StrContains(one.message(), "Fix: Do this")) << one;
+  EXPECT_FALSE(absl::StrContains(one.message(), "input 0")) << one;
+  const absl::Status many = check(
+      {{"a", mine, "F"}, {"b", mine, "F"}, {"c", mine, "F"}, {"d", mine, "F"}, {"e", mine, "F"}});
+  EXPECT_TRUE(absl::StrContains(many.message(), "in 2 more")) << many;
+  EXPECT_OK(c.Barrier(Iota(c.size()), {"%after"}));
+}
+
 }  // namespace
 
 const std::vector<ConformanceCase>& ConformanceCases() {
@@ -498,6 +527,8 @@ const std::vector<ConformanceCase>& ConformanceCases() {
       {"BadArgumentsAreRefusedAtOnce", BadArgumentsAreRefusedAtOnce},
       {"EqualProgramsPassTheCheckAndUnequalOnesAreNamed",
        EqualProgramsPassTheCheckAndUnequalOnesAreNamed},
+      {"ValuesThatRanksShareAreComparedAndThoseThatDifferAreNamed",
+       ValuesThatRanksShareAreComparedAndThoseThatDifferAreNamed},
   };
   return kCases;
 }

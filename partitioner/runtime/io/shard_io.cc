@@ -151,6 +151,15 @@ absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& st
   return t;
 }
 
+absl::StatusOr<int64_t> BufferOfDevice(const LocalState& state, absl::Span<const int64_t> dims,
+                                       int64_t device) {
+  if (state.sharding->is_maximal()) return device == state.sharding->maximal_device();
+  SHARDCALL_RETURN_IF_ERROR(CheckState(state, dims));
+  SHARDCALL_RETURN_IF_ERROR(NoSuchDevice(*state.sharding, device));
+  const Part part = PartOf(state, dims, device);
+  return 2 * part.index + (part.partial_index != 0);
+}
+
 absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(
     absl::Span<const Tensor> globals, absl::Span<const LocalState* const> states,
     int64_t num_devices, PadFill fill) {
@@ -162,24 +171,11 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(
   }
   std::vector<std::vector<Tensor>> parts(num_devices);
   for (size_t k = 0; k < globals.size(); ++k) {
-    absl::flat_hash_map<std::pair<int64_t, int64_t>, Tensor> made;
+    absl::flat_hash_map<int64_t, Tensor> made;
     for (int64_t d = 0; d < num_devices; ++d) {
-      std::pair<int64_t, int64_t> key{0, 0};
-      if (!IsArrayType(globals[k].type())) {
-        // one token for all
-      } else if (states[k]->sharding->is_maximal()) {
-        key.first = d == states[k]->sharding->maximal_device();
-      } else {
-        SHARDCALL_RETURN_IF_ERROR(CheckState(*states[k], globals[k].dims()));
-        if (d >= states[k]->sharding->mesh()->num_devices()) {
-          return ToStatus({.code = "E320",
-                           .message = "a sharding is over fewer devices than the run",
-                           .expected = absl::StrCat(num_devices),
-                           .found = absl::StrCat(states[k]->sharding->mesh()->num_devices()),
-                           .fix = "Run on the devices of the mesh"});
-        }
-        const Part part = PartOf(*states[k], globals[k].dims(), d);
-        key = {part.index, part.partial_index != 0};
+      int64_t key = 0;
+      if (IsArrayType(globals[k].type())) {
+        SHARDCALL_ASSIGN_OR_RETURN(key, BufferOfDevice(*states[k], globals[k].dims(), d));
       }
       const auto found = made.find(key);
       if (found != made.end()) {

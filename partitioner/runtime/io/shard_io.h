@@ -26,6 +26,11 @@ enum class PadFill : uint8_t { kZero, kPoison };
 absl::StatusOr<Tensor> ShardForDevice(const Tensor& global, const LocalState& state, int64_t device,
                                       PadFill fill);
 
+// A number that devices have in common if ShardForDevice gives them the same buffer of an array of
+// these dimensions. E320 as there.
+absl::StatusOr<int64_t> BufferOfDevice(const LocalState& state, absl::Span<const int64_t> dims,
+                                       int64_t device);
+
 // All devices' arguments: element [d][k] is the shard of globals[k] on device d. Replicas share a
 // buffer.
 absl::StatusOr<std::vector<std::vector<Tensor>>> ShardForDevices(

@@ -204,7 +204,7 @@ class Generator:
         exact = exact and all(o.exact for o in operands)
         if bound > EXACT[dtype] / 4:
             text, bound = (f'({text}) % 7', 7) if exact and dtype != 'complex64' else \
-                (f'jnp.sin({text}.astype(jnp.float32))', 1)
+                (f'jnp.sin(({text}).astype(jnp.float32))', 1)
             dtype = str(self.shape_of(text).dtype)
         name = f'v{len(self.lines)}'
         self.lines.append((name, text))

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random JAX programs under sj.jit, with XLA's optimiser as it is.
 
-    live_fuzz.py [--seed=1] [--count=200] [--jobs=1] [--keep=DIR]
+    live_fuzz.py [--seed=1] [--count=200] [--jobs=1] [--keep=DIR] [--progress=N]
 
 A program is wrong if its numbers are not those of the unpartitioned program in our evaluator, or if
-it raises where jax.jit does not. It is shrunk and printed; `--keep` writes it as a script. Exit
-status 1 with findings, 77 without JAX or the package.
+it raises where jax.jit does not. It is shrunk and printed; `--keep` writes it as a script, and
+`--progress` prints the counts after every N programs. Exit status 1 with findings, 77 without JAX or
+the package.
 """
 import argparse
 import collections
@@ -72,7 +73,8 @@ class Worker:
                 if 'begins' in answer:
                     continue
             else:
-                self.process.kill()
+                if not ready:
+                    self.process.kill()
                 status = self.process.wait()
                 answer = {'seed': self.next, 'kind': 'ended' if ready else 'hangs',
                           'text': f'status {status}', 'blames': ''}
@@ -91,6 +93,7 @@ def main():
     parser.add_argument('--jobs', type=int, default=1)
     parser.add_argument('--step', type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument('--keep', help='a folder for the findings')
+    parser.add_argument('--progress', type=int, default=0, help='programs between two counts')
     parser.add_argument('--worker', action='store_true', help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -105,15 +108,20 @@ def main():
     import concurrent.futures
     counts = collections.Counter()
 
+    def text():
+        return ', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))
+
     def run(job):
         count = len(range(job, options.count, options.jobs))
         for answer in Worker(options.seed + job, count, options.jobs).answers():
             counts[answer['kind']] += 1
             if answer['kind'] not in PASS:
                 found(answer, options.keep)
+            if options.progress and sum(counts.values()) % options.progress == 0:
+                print(text(), flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(run, range(options.jobs)))
-    print(', '.join(f'{n} {kind}' for kind, n in sorted(counts.items())))
+    print(text())
     return 0 if set(counts) <= PASS else 1
 
 
