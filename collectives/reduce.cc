@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/float_extrema.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
@@ -49,13 +50,21 @@ struct Product {
 struct Max {
   template <typename T>
   static T Do(T a, T b) {
-    return (a >= b || a != a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>) {
+      return FloatMaximum(a, b);
+    } else {
+      return a > b ? a : b;
+    }
   }
 };
 struct Min {
   template <typename T>
   static T Do(T a, T b) {
-    return (a <= b || a != a) ? a : b;
+    if constexpr (std::is_floating_point_v<T>) {
+      return FloatMinimum(a, b);
+    } else {
+      return a < b ? a : b;
+    }
   }
 };
 struct And {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -146,6 +147,29 @@ TEST(Reduce, MaxAndMinPassNanOnFromAnyPlace) {
       values[at] = nan;
       EXPECT_TRUE(std::isnan(Reduce<float>(kind, E::kF32, values))) << at;
     }
+  }
+}
+
+// As on one device, whatever the order and the number of devices.
+TEST(Reduce, MaxOfZerosIsPlusZeroAndMinMinusZeroInAnyOrder) {
+  const auto check = [](auto plus, auto minus, E type) {
+    for (size_t n = 2; n <= 9; ++n) {
+      for (size_t other = 0; other < n; ++other) {
+        std::vector<decltype(plus)> low(n, minus), high(n, plus);
+        low[other] = plus;
+        high[other] = minus;
+        const auto max = Reduce(ReduceKind::kMax, type, low);
+        const auto min = Reduce(ReduceKind::kMin, type, high);
+        EXPECT_EQ(std::memcmp(&max, &plus, sizeof plus), 0) << ElementTypeName(type) << " " << n;
+        EXPECT_EQ(std::memcmp(&min, &minus, sizeof plus), 0) << ElementTypeName(type) << " " << n;
+      }
+    }
+  };
+  check(0.f, -0.f, E::kF32);
+  check(0., -0., E::kF64);
+  for (const E type : NarrowTypes()) {
+    const int minus = EncodeValue(type, -0.f);
+    if (minus != 0) check(uint16_t{0}, static_cast<uint16_t>(minus), type);
   }
 }
 

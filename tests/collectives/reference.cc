@@ -28,8 +28,12 @@ T FoldFloat(ReduceKind kind, T a, T b) {
   switch (kind) {
     case ReduceKind::kSum: return a + b;
     case ReduceKind::kProduct: return a * b;
-    case ReduceKind::kMax: return std::isnan(a) || std::isnan(b) ? std::nan("") : a < b ? b : a;
-    default: return std::isnan(a) || std::isnan(b) ? std::nan("") : b < a ? b : a;
+    case ReduceKind::kMax:
+      if (std::isnan(a) || std::isnan(b)) return std::nan("");
+      return a < b || (a == b && std::signbit(a)) ? b : a;
+    default:
+      if (std::isnan(a) || std::isnan(b)) return std::nan("");
+      return b < a || (a == b && std::signbit(b)) ? b : a;
   }
 }
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "shardcall/sharding/base/float_extrema.h"
+
 namespace shardcall::inline internal {
 namespace scalar_ops {
 
@@ -89,10 +91,7 @@ struct Maximum {
     if constexpr (std::is_integral_v<T>) {
       return a > b ? a : b;
     } else {
-      // Equal values can differ only in the sign of zero.
-      const T same = std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
-      const T tie = a == b ? same : a + b;  // a + b: one is NaN
-      return a > b ? a : (a < b ? b : tie);
+      return FloatMaximum(a, b);
     }
   }
 };
@@ -102,9 +101,7 @@ struct Minimum {
     if constexpr (std::is_integral_v<T>) {
       return a < b ? a : b;
     } else {
-      const T same = std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
-      const T tie = a == b ? same : a + b;
-      return a < b ? a : (a > b ? b : tie);
+      return FloatMinimum(a, b);
     }
   }
 };
