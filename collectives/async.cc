@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/collectives/async.h"
 
+#include <system_error>
 #include <utility>
 
 namespace shardcall {
@@ -35,13 +36,30 @@ AsyncCommunicator::~AsyncCommunicator() {
 std::unique_ptr<Communicator::Pending> AsyncCommunicator::Start(Call call) {
   auto job = std::make_shared<Job>();
   job->call = std::move(call);
+  if (!HasThread()) {
+    job->status = job->call(inner());
+    job->call = nullptr;
+    job->over = true;
+    return std::make_unique<Ticket>(*this, std::move(job));
+  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     jobs_.push_back(job);
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
   started_.notify_one();
   return std::make_unique<Ticket>(*this, std::move(job));
+}
+
+// A process that may not start another thread makes each call where it is started, as Communicator
+// does by default.
+bool AsyncCommunicator::HasThread() {
+  if (thread_.joinable()) return true;
+  try {
+    thread_ = std::thread([this] { Work(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 void AsyncCommunicator::Work() {

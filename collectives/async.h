@@ -43,6 +43,7 @@ class AsyncCommunicator final : public ForwardingCommunicator {
   void Before() override { Drain(); }
   // Waits until all started calls are done.
   void Drain();
+  bool HasThread();
   void Work();
 
   std::mutex mutex_;

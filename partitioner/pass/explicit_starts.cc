@@ -59,7 +59,7 @@ class ExplicitStarts : public Pass {
         operands[o] = ClampStart(b, operands[o], limits.most[k]);
       }
     }
-    const InstrId now = cloner->Add(id, cloner->CopyOf(id), operands, cloner->now(i.computation));
+    const InstrId now = cloner->Add(id, cloner->CopyOf(id), operands, b.computation());
     cloner->CopyRare(id, now);
   }
 };

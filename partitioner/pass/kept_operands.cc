@@ -162,8 +162,7 @@ class KeptOperands : public Pass {
           for (size_t k = 0; k < operands.size(); ++k) {
             if (keep(id, static_cast<int>(k))) operands[k] = b.OptBarrier(operands[k]);
           }
-          const CompId computation = cloner->now(m.instr(id).computation);
-          cloner->CopyRare(id, cloner->Add(id, cloner->CopyOf(id), operands, computation));
+          cloner->CopyRare(id, cloner->Add(id, cloner->CopyOf(id), operands, b.computation()));
         });
   }
 };

@@ -26,11 +26,10 @@ InstrId Combine(const Module& m, CompId to_apply, InstrId old, InstrId update, G
   return b.Add(Opcode::kMap, {old, update}, InternAttributes(b.context(), attrs));
 }
 
-void BetweenBarriers(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
+void BetweenBarriers(InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
   auto operands = cloner->OperandsOf(id);
   for (size_t k = 0; k < operands.size() / 2; ++k) operands[k] = b.OptBarrier(operands[k]);
-  const CompId computation = cloner->now(m.instr(id).computation);
-  const InstrId now = cloner->Add(id, cloner->CopyOf(id), operands, computation);
+  const InstrId now = cloner->Add(id, cloner->CopyOf(id), operands, b.computation());
   cloner->CopyRare(id, now);
   cloner->Set(id, b.OptBarrier(now));
 }
@@ -40,7 +39,7 @@ void BetweenBarriers(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner*
 void MakeScatterExplicit(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
   const Instruction& i = m.instr(id);
   if (m.operands(i).size() != 3) {
-    BetweenBarriers(m, id, b, cloner);
+    BetweenBarriers(id, b, cloner);
     return;
   }
   const auto& attrs = i.as<ScatterAttrs>();

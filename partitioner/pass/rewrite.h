@@ -10,8 +10,11 @@
 namespace shardcall::inline internal {
 
 // A copy of the module in which the instructions that `concerns` names are made by `make`, which
-// gets the old instruction and must give the cloner its copy, with `Set` or `Add`. Without such
-// instructions the result is not `changed`, and its module is empty.
+// gets the old instruction and must give the cloner its copy, with `Set` or `Add`, in the builder's
+// computation. Without such instructions the result is not `changed`, and its module is empty.
+//
+// The computation of an async-start may hold one op and its parameters only. If that op is one of
+// `concerns`, the pair becomes synchronous: the op, as made, stands where the pair began.
 PassResult RewriteInstructions(
     const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
     absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make);

@@ -35,7 +35,9 @@ class RowMajorResults : public Pass {
           return concerns && absl::c_linear_search(kRowMajorOnly, m.instr(id).opcode);
         },
         [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
-          const InstrId now = cloner->Clone(id);
+          const InstrId now =
+              cloner->Add(id, cloner->CopyOf(id), cloner->OperandsOf(id), b.computation());
+          cloner->CopyRare(id, now);
           const Shape* row_major = b.context().WithDefaultLayout(b.shape(now)->bare());
           const std::vector<const Shape*> operands = {row_major};
           CustomCallAttrs attrs;

@@ -44,8 +44,7 @@ class SeparateInits : public Pass {
           auto operands = cloner->OperandsOf(id);
           const InstrId init = operands[1];
           operands[1] = b.Identity(monoid, b.type(operands[0]), ZeroSign::kExact);
-          const CompId computation = cloner->now(m.instr(id).computation);
-          const InstrId made = cloner->Add(id, cloner->CopyOf(id), operands, computation);
+          const InstrId made = cloner->Add(id, cloner->CopyOf(id), operands, b.computation());
           cloner->CopyRare(id, made);
           cloner->Set(id, b.Binary(monoid, b.BroadcastScalar(init, b.shape(made)), made));
         });

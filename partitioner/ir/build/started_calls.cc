@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/async_pair.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
@@ -61,7 +62,7 @@ class OpsWriter {
         if (const StartedCollective* const of = StartedBy(i)) {
           SHARDCALL_RETURN_IF_ERROR(AddStart(id, *of));
         } else if (const InstrId start = StartOf(id); start.valid()) {
-          AddDone(id, start);
+          SHARDCALL_RETURN_IF_ERROR(AddDone(id, start));
         } else {
           cloner_.Clone(id);
         }
@@ -133,15 +134,33 @@ class OpsWriter {
       return Wrong(i, absl::StrCat(reducers, " called computations"),
                    absl::StrCat(CalledComputations(old_, i).size()));
     }
-    const int rank = call.from->rank();
-    if (of.op == Opcode::kAllToAll &&
-        (c.dimension >= rank || c.concat_dimension >= rank || c.split_count < 1 ||
-         call.from->dim(static_cast<int>(c.dimension)) % c.split_count != 0)) {
-      return Wrong(i,
-                   "dimensions of the operand, of which split_count divides the one that is split",
-                   std::string(i.frontend->Find(kAsyncCollectiveConfig)));
-    }
+    if (of.op == Opcode::kAllToAll) SHARDCALL_RETURN_IF_ERROR(CheckAllToAll(i, call));
     return call;
+  }
+
+  static absl::Status CheckAllToAll(const Instruction& i, const Call& call) {
+    const StartedConfig& c = call.config;
+    const int rank = call.from->rank();
+    const auto wrong = [&](const char* expected) {
+      return Wrong(i, expected, std::string(i.frontend->Find(kAsyncCollectiveConfig)));
+    };
+    if (c.dimension >= rank || c.concat_dimension >= rank || c.split_count < 1 ||
+        call.from->dim(static_cast<int>(c.dimension)) % c.split_count != 0) {
+      return wrong("dimensions of the operand, of which split_count divides the one that is split");
+    }
+    for (const std::vector<int64_t>& group : c.lists) {
+      if (static_cast<int64_t>(group.size()) != c.split_count) {
+        return wrong("as many devices in each group as split_count says");
+      }
+    }
+    std::vector<int64_t> dims(call.from->dims().begin(), call.from->dims().end());
+    dims[c.dimension] /= c.split_count;
+    dims[c.concat_dimension] *= c.split_count;
+    if (absl::MakeConstSpan(dims) != call.to->dims()) {
+      return Wrong(i, absl::StrCat("a result of dimensions ", absl::StrJoin(dims, ",")),
+                   call.to->ToString(false));
+    }
+    return absl::OkStatus();
   }
 
   const Attributes* AttributesOf(InstrId id, const Call& call) const {
@@ -192,11 +211,16 @@ class OpsWriter {
     return absl::OkStatus();
   }
 
-  void AddDone(InstrId id, InstrId start) {
+  absl::Status AddDone(InstrId id, InstrId start) {
     const auto found = calls_.find(start);
     if (found == calls_.end()) {  // it is done already
+      const Instruction& i = old_.instr(id);
+      const Shape* const given = new_.instr(cloner_.now(start)).shape;
+      if (given->bare() != i.shape->bare()) {
+        return Wrong(i, given->ToString(false), i.shape->ToString(false));
+      }
       cloner_.Set(id, cloner_.now(start));
-      return;
+      return absl::OkStatus();
     }
     const Call& call = found->second;
     const InstrId begun = cloner_.now(start);
@@ -209,6 +233,7 @@ class OpsWriter {
     const InstrId made = cloner_.Add(id, copy, {begun}, cloner_.now(old_.instr(id).computation));
     cloner_.CopyRare(id, made);
     cloner_.Set(id, Moved(call, made));
+    return absl::OkStatus();
   }
 
   // What an all-to-all gives, from what HLO's gives.

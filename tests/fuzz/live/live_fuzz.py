@@ -5,7 +5,7 @@
     live_fuzz.py [--seed=1] [--count=200] [--jobs=1] [--keep=DIR] [--progress=N]
 
 A program is wrong if its numbers are not those of the unpartitioned program in our evaluator, or if
-it raises where jax.jit does not. It is shrunk and printed; `--keep` writes it as a script, and
+it raises, ends the process or does not return where jax.jit does not. It is shrunk and printed; `--keep` writes it as a script, and
 `--progress` prints the counts after every N programs. Exit status 1 with findings, 77 without JAX or
 the package.
 """
@@ -22,11 +22,16 @@ TIMEOUT = 120  # seconds without an answer
 PASS = {'right', 'refused', 'known'}  # kinds of verdicts that are no findings
 
 
-def worker(first, count, step):
-    """Judges programs; a line of JSON for each."""
+def set_environment():
+    """Before JAX is imported."""
     os.environ.setdefault('XLA_FLAGS', '--xla_force_host_platform_device_count=8')
     os.environ.setdefault('NPROC', '16')  # XLA:CPU stands still on few threads
     os.environ['JAX_PLATFORMS'] = 'cpu'
+
+
+def worker(first, count, step):
+    """Judges programs; a line of JSON for each."""
+    set_environment()
     import gc
     import jax
     import judge
@@ -47,6 +52,25 @@ def worker(first, count, step):
         if k % 100 == 99:
             jax.clear_caches()
             gc.collect()
+
+
+def under_jax(seed):
+    """Runs a program through jax.jit alone."""
+    set_environment()
+    import jax
+    import judge
+    import shrink
+    judge.Live(shrink.generated(seed)).under(jax.jit)
+
+
+def ends_under_jax(seed):
+    """Whether jax.jit ends the process too, or does not return."""
+    command = [sys.executable, os.path.abspath(__file__), '--under-jax', f'--seed={seed}']
+    try:
+        return subprocess.run(command, timeout=TIMEOUT, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode < 0
+    except subprocess.TimeoutExpired:
+        return True
 
 
 class Worker:
@@ -76,8 +100,9 @@ class Worker:
                 if not ready:
                     self.process.kill()
                 status = self.process.wait()
-                answer = {'seed': self.next, 'kind': 'ended' if ready else 'hangs',
-                          'text': f'status {status}', 'blames': ''}
+                kind = 'ended' if ready else 'hangs'
+                answer = {'seed': self.next, 'text': f'status {status}', 'blames': '',
+                          'kind': 'refused' if ends_under_jax(self.next) else kind}
             self.next += self.step
             self.left -= 1
             yield answer
@@ -95,9 +120,13 @@ def main():
     parser.add_argument('--keep', help='a folder for the findings')
     parser.add_argument('--progress', type=int, default=0, help='programs between two counts')
     parser.add_argument('--worker', action='store_true', help=argparse.SUPPRESS)
+    parser.add_argument('--under-jax', action='store_true', help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         worker(options.seed, options.count, options.step)
+        return 0
+    if options.under_jax:
+        under_jax(options.seed)
         return 0
     try:
         import jax  # noqa: F401

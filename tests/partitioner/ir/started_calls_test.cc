@@ -204,6 +204,25 @@ TEST(StartedCalls, WhatDoesNotSayACollectiveIsRefused) {
   refused(Text("collective-permute", R"({"permutation": [[0, 1, 2]]})", "f32[4,8]"), "two devices");
 }
 
+TEST(StartedCalls, ShapesAndGroupsThatTheOpsOfTheProgramCannotHaveAreRefused) {
+  const auto refused = [](const std::string& text, const std::string& what) {
+    const auto module = Parse(text);
+    ASSERT_FALSE(module.ok()) << text;
+    EXPECT_THAT(std::string(module.status().message()), AllOf(StartsWith("E165"), HasSubstr(what)));
+  };
+  const auto exchange = [](const std::string& groups, const std::string& result) {
+    return Text("all-to-all",
+                absl::StrCat(R"({"split_dimension": 0, "concat_dimension": 1, "split_count": 2, )",
+                             R"("replica_groups": )", groups, "}"),
+                result);
+  };
+  ASSERT_TRUE(Parse(exchange("[[0, 1], [2, 3]]", "f32[2,16]")).ok());
+  refused(exchange("[[0, 1, 2, 3]]", "f32[2,16]"), "as many devices in each group");
+  refused(exchange("[[0, 1], [2, 3]]", "f32[2,8]"), "a result of dimensions 2,16");
+  // A done of what nothing started, and of another shape.
+  refused(absl::StrReplaceAll(Gather(), {{"custom-call(s)", "custom-call(y)"}}), "f32[4,8]");
+}
+
 // What only the op itself can say of its shapes is the verifier's.
 TEST(StartedCalls, AShapeThatDoesNotFollowIsFoundByTheVerifier) {
   const auto module = Parse(absl::StrReplaceAll(Gather(), {{"f32[4,16]", "f32[4,24]"}}));
