@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall {
 namespace {
@@ -85,7 +86,7 @@ std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, Exp
     case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options));
     case ExplainFormat::kText: break;
   }
-  return ExplainText(p);
+  return WithoutControls(ExplainText(p));
 }
 
 absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) {

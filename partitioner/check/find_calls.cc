@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall {
 namespace {
@@ -26,7 +27,7 @@ absl::Status NeedsProgram(const std::string& target, absl::string_view what) {
       {.code = "E191",
        .message = absl::StrCat("the registration of \"", target, "\" ", what),
        .expected = "a program with a call of it",
-       .fix = absl::StrCat("Give one: shardcall check-rule CALL.hlo --target=", target)},
+       .fix = absl::StrCat("Give one: shardcall check-rule CALL.hlo --target=", ShellWord(target))},
       absl::StatusCode::kFailedPrecondition);
 }
 

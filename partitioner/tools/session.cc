@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/import/remesh.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 #include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/cost_model.h"
 
@@ -27,12 +28,12 @@ int ExitCode(const absl::Status& status) {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "%s\n", WithoutControls(status.message()).c_str());
   return ExitCode(status);
 }
 
 int FailUsage(const absl::Status& status) {
-  std::fprintf(stderr, "shardcall: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "shardcall: %s\n", WithoutControls(status.message()).c_str());
   return kExitUsage;
 }
 

@@ -15,6 +15,7 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -108,9 +109,9 @@ int RunPropagate(const Flags& flags) {
   Warn((*p)->program.warnings);
   absl::Status written;
   if (flags.Has("trace")) {
-    written = WriteOutput(flags.Get("o"), TraceText(**p));
+    written = WriteOutput(flags.Get("o"), WithoutControls(TraceText(**p)));
   } else if (flags.Has("rules")) {
-    written = WriteOutput(flags.Get("o"), RulesText(**p));
+    written = WriteOutput(flags.Get("o"), WithoutControls(RulesText(**p)));
   } else {
     ExportOptions options;
     options.named = flags.Has("named");

@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -79,9 +80,9 @@ int RunReshard(const Flags& flags) {
 int RunTargets(const Flags& flags) {
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
-  std::fputs(
-      DescribeTargets((*session)->targets, (*session)->handlers, &(*session)->lowerings).c_str(),
-      stdout);
+  const std::string text =
+      DescribeTargets((*session)->targets, (*session)->handlers, &(*session)->lowerings);
+  std::fputs(WithoutControls(text).c_str(), stdout);
   return kExitOk;
 }
 

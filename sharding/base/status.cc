@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall {
 
@@ -18,7 +19,8 @@ std::string FormatDiagnostic(const Diagnostic& d) {
   }
   if (!d.fix.empty()) absl::StrAppend(&out, ". Fix: ", d.fix);
   if (!d.excerpt.empty()) absl::StrAppend(&out, "\n", d.excerpt);
-  return out;
+  // Names of programs and files may hold what steers a terminal.
+  return WithoutControls(out);
 }
 
 absl::Status ToStatus(const Diagnostic& d, absl::StatusCode code) {

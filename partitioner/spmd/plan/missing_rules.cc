@@ -7,6 +7,7 @@
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall::inline internal {
 
@@ -146,14 +147,14 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
       absl::StrCat("target \"", attrs.target, "\" (%", instr.name, ") has no sharding rule; ",
                    sharded, ". Replicating it moves ", HumanBytes(bytes), " per device");
   e.where = SourceLine(module_, instr);
-  e.fix = absl::StrCat(Misspelt(attrs.target),
-                       "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
-                       "declare batch_dims=1, ",
-                       attrs.has_side_effect
-                           ? "write sharding={maximal device=0} on the call, since it has side "
-                             "effects, "
-                           : "",
-                       "or allow to replicate it (--allow-replicate=", attrs.target, ")");
+  e.fix = absl::StrCat(
+      Misspelt(attrs.target),
+      "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
+      "declare batch_dims=1, ",
+      attrs.has_side_effect ? "write sharding={maximal device=0} on the call, since it has side "
+                              "effects, "
+                            : "",
+      "or allow to replicate it (--allow-replicate=", ShellWord(attrs.target), ")");
   if (attrs.target == "CustomSPMDPartitioning") {
     e.fix = absl::StrCat(
         "The dump holds only the address of a Python object (backend_config=\"",
@@ -161,7 +162,7 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
         "\"); give its rule in a manifest with --plugin=FILE.json, keyed by that backend_config, "
         "dump with Shardy (the rule then stands in the text), or allow to replicate it "
         "(--allow-replicate=",
-        attrs.target, ")");
+        ShellWord(attrs.target), ")");
   }
   const TargetRule* target = rules_.target(id);
   if (target != nullptr && target->level == RuleLevel::kBatchDims) {
