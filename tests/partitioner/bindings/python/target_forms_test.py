@@ -89,7 +89,8 @@ class SignaturesTest(unittest.TestCase):
         self.assertTrue(sj.check(weigh, self.x, self.w, times=np.float32(3)))
         self.assertIn('expected a program with a call', raised(self, 'E191', sj.check, weigh))
         message = raised(self, 'E111', lambda: weigh(self.x, self.w, times=np.float32(7)))
-        self.assertIn('no rule of target "weigh" is for these attributes', message)
+        self.assertIn('no rule of target "weigh" fits this call', message)
+        self.assertIn('when {times = 0.5 or 3.0}', message)
 
     def test_rules_that_overlap_are_refused_and_change_nothing(self):
         message = raised(self, 'E105', sj.target, 'multi', rule=['i j -> i j', 'm n -> n m'])
