@@ -45,14 +45,7 @@ absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>
       !signatures.empty() && std::none_of(calls->begin(), calls->end(),
                                           [](const CheckedCall& call) { return call.own_rule; });
   const auto unknown = [&](std::string what) {
-    if (of_another) return absl::OkStatus();
-    return ToStatus(
-        {.code = "E105",
-         .message = absl::StrCat("a size, range or scratch result of target \"", target,
-                                 "\" fits none of its calls"),
-         .expected = "factors, operands and results of its rule",
-         .found = std::move(what),
-         .fix = "Name factors as the rule does, and count operands and results from 0"});
+    return of_another ? absl::OkStatus() : FitsNoCall(target, std::move(what));
   };
   for (const auto& [name, text] : facts->limits->sizes) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));

@@ -34,6 +34,15 @@ std::vector<const RuleAlternative*> SignaturesOf(absl::string_view target,
   return signatures;
 }
 
+absl::Status FitsNoCall(absl::string_view target, std::string what) {
+  return ToStatus({.code = "E105",
+                   .message = absl::StrCat("a size, range or scratch result of target \"", target,
+                                           "\" fits none of its calls"),
+                   .expected = "factors, operands and results of its rule",
+                   .found = std::move(what),
+                   .fix = "Name factors as the rule does, and count operands and results from 0"});
+}
+
 absl::Status CheckLimitsFit(const CallLimits& limits, absl::string_view target,
                             absl::Span<const RuleAlternative* const> signatures) {
   if (signatures.empty()) return absl::OkStatus();
@@ -42,13 +51,7 @@ absl::Status CheckLimitsFit(const CallLimits& limits, absl::string_view target,
                     [&](const RuleAlternative* a) { return fits(*a); })) {
       return absl::OkStatus();
     }
-    return ToStatus(
-        {.code = "E105",
-         .message = absl::StrCat("a size, range or scratch result of target \"", target,
-                                 "\" fits none of its calls"),
-         .expected = "factors, operands and results of its rule",
-         .found = std::move(what),
-         .fix = "Name factors as the rule does, and count operands and results from 0"});
+    return FitsNoCall(target, std::move(what));
   };
   for (const auto& [factor, text] : limits.sizes) {
     SHARDCALL_ASSIGN_OR_RETURN(const SizeFormula formula, ParseSizeFormula(text));

@@ -4,6 +4,7 @@
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_LIMITS_FIT_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_LIMITS_FIT_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,9 @@ namespace shardcall::inline internal {
 // All signatures of the rules that the target has, of whatever backend_config.
 std::vector<const RuleAlternative*> SignaturesOf(absl::string_view target,
                                                  const TargetRegistry& targets);
+
+// E105 for a size, range or scratch result, `what`, that fits none of the target's calls.
+absl::Status FitsNoCall(absl::string_view target, std::string what);
 
 // Whether some of these signatures of the target have the factors of each size, and the operand and
 // factors of each range; and whether one has each scratch result, and others besides. E105 if none
