@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -67,6 +68,12 @@ std::string RanksText(absl::Span<const int> ranks) {
 
 std::string TagText(absl::string_view name) {
   return name.empty() ? std::string() : absl::StrCat(" (", name, ")");
+}
+
+std::vector<int> EveryRank(const Communicator& communicator) {
+  std::vector<int> ranks(communicator.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 absl::Status CheckGroup(Communicator::Group group, int rank, int size) {

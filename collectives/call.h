@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -55,6 +56,9 @@ std::string RankListText(absl::Span<const int> ranks);
 std::string RanksText(absl::Span<const int> ranks);
 // " (%ar.2)", or nothing if there is no name.
 std::string TagText(absl::string_view name);
+
+// The group of all ranks, in order.
+std::vector<int> EveryRank(const Communicator& communicator);
 
 // E306 unless the group's ranks are distinct, within [0, size), and hold `rank`.
 absl::Status CheckGroup(Communicator::Group group, int rank, int size);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,12 +64,6 @@ std::string ValuesText(const std::vector<SharedValue>& values) {
   return text;
 }
 
-std::vector<int> Everyone(const Communicator& communicator) {
-  std::vector<int> all(communicator.size());
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
 // How many values a message lists; differing inputs tend to differ in all arrays.
 constexpr size_t kMostListed = 3;
 
@@ -82,7 +75,7 @@ absl::Status CompareValues(Communicator& communicator, const std::vector<SharedV
   std::string text = ValuesText(mine);
   text.resize(bytes);
   std::string texts(bytes * records.size(), '\0');
-  SHARDCALL_RETURN_IF_ERROR(communicator.AllGather(Everyone(communicator), text.data(),
+  SHARDCALL_RETURN_IF_ERROR(communicator.AllGather(EveryRank(communicator), text.data(),
                                                    texts.data(), bytes, {"program check"}));
   std::vector<std::string> order;  // of `what`, as ranks have them
   std::map<std::string, RanksByText> values;
@@ -129,7 +122,7 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
   mine.values_bytes = static_cast<int64_t>(values.size());
 
   std::vector<Record> records(communicator.size());
-  SHARDCALL_RETURN_IF_ERROR(communicator.AllGather(Everyone(communicator), &mine, records.data(),
+  SHARDCALL_RETURN_IF_ERROR(communicator.AllGather(EveryRank(communicator), &mine, records.data(),
                                                    sizeof(Record), {"program check"}));
   RanksByText ranks_by_text;
   bool same_values = true;

@@ -2,9 +2,9 @@
 #include "shardcall/partitioner/api/run.h"
 
 #include <atomic>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/collectives/call.h"
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/nccl/nccl.h"
 #include "shardcall/collectives/program_check.h"
@@ -25,8 +25,7 @@ namespace {
 // All-gathers the outputs of every rank.
 absl::StatusOr<std::vector<std::vector<Tensor>>> ExchangeOutputs(std::vector<Tensor> mine,
                                                                  Communicator& comm) {
-  std::vector<int> everyone(comm.size());
-  std::iota(everyone.begin(), everyone.end(), 0);
+  const std::vector<int> everyone = EveryRank(comm);
   std::vector<std::vector<Tensor>> all(comm.size());
   for (Tensor& t : mine) {
     if (!IsArrayType(t.type())) {

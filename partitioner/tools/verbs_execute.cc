@@ -2,7 +2,6 @@
 // The verbs that execute: run, verify and check-rule.
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -121,8 +120,7 @@ absl::Status CheckWorld(const Execution& e, int64_t devices) {
 absl::Status CheckWhoWrites(const Execution& e, const Flags& flags) {
   if (e.communicator == nullptr) return absl::OkStatus();
   const char mine = flags.Has("outputs") ? 1 : 0;
-  std::vector<int> ranks(e.communicator->size());
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::vector<int> ranks = EveryRank(*e.communicator);
   std::vector<char> all(ranks.size());
   SHARDCALL_RETURN_IF_ERROR(
       e.communicator->AllGather(ranks, &mine, all.data(), 1, {"check of --outputs"}));
