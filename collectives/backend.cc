@@ -11,11 +11,16 @@ absl::Status BackendCommunicator::Permute(absl::Span<const std::pair<int, int>> 
   const CallSignature signature{.op = CollectiveOp::kPermute, .amount = bytes};
   int source;
   int target;
-  SHARDCALL_RETURN_IF_ERROR(FindPartners(pairs, rank(), size(), &source, &target));
+  SHARDCALL_RETURN_IF_ERROR(Partners(pairs, &source, &target));
   SHARDCALL_RETURN_IF_ERROR(CheckSignature(signature, 1));
   SHARDCALL_RETURN_IF_ERROR(CheckBuffer(in, bytes, "input", signature));
   SHARDCALL_RETURN_IF_ERROR(CheckBuffer(out, bytes, "output", signature));
   return PermuteWith(signature, source, target, in, out, tag);
+}
+
+absl::Status BackendCommunicator::Partners(absl::Span<const std::pair<int, int>> pairs, int* source,
+                                           int* target) {
+  return FindPartners(pairs, rank(), size(), source, target);
 }
 
 absl::Status BackendCommunicator::Send(int to, const void* data, int64_t bytes, CollectiveTag tag) {

@@ -22,6 +22,9 @@ class BackendCommunicator : public Communicator {
   absl::Status Recv(int from, void* data, int64_t bytes, CollectiveTag tag) final;
 
  protected:
+  // FindPartners for this rank. A backend may remember what it was for the same pairs.
+  virtual absl::Status Partners(absl::Span<const std::pair<int, int>> pairs, int* source,
+                                int* target);
   // A permute of signature.amount bytes: `in` is sent to `target`, and `out` received from
   // `source`. Either may be -1 for none (`out` is then zeroed) or this rank. The arguments have
   // been checked.

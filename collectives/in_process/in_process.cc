@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "shardcall/collectives/backend.h"
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/in_process/in_process_state.h"
@@ -16,16 +15,6 @@
 
 namespace shardcall {
 namespace {
-
-// For lookup of a vector by a span.
-struct RanksHash {
-  using is_transparent = void;
-  size_t operator()(absl::Span<const int> ranks) const { return absl::HashOf(ranks); }
-};
-struct RanksEqual {
-  using is_transparent = void;
-  bool operator()(absl::Span<const int> a, absl::Span<const int> b) const { return a == b; }
-};
 
 int64_t Extent(absl::Span<const int64_t> offsets, absl::Span<const int64_t> sizes) {
   int64_t extent = 0;
@@ -134,6 +123,18 @@ class InProcessCommunicator final : public BackendCommunicator {
   void Abort(const absl::Status& reason) override { state_->Abort(reason); }
 
  protected:
+  absl::Status Partners(absl::Span<const std::pair<int, int>> pairs, int* source,
+                        int* target) override {
+    auto it = permutations_.find(pairs);
+    if (it == permutations_.end()) {
+      SHARDCALL_ASSIGN_OR_RETURN(const InProcessState::Permutation* found,
+                                 state_->FindPermutation(pairs));
+      it = permutations_.emplace(absl::MakeConstSpan(found->pairs), found).first;
+    }
+    *source = it->second->source_of[rank_];
+    *target = it->second->target_of[rank_];
+    return absl::OkStatus();
+  }
   absl::Status PermuteWith(const CallSignature& call, int source, int target, const void* in,
                            void* out, CollectiveTag tag) override;
   absl::Status PointToPoint(const CallSignature& call, int partner, void* data,
@@ -149,10 +150,10 @@ class InProcessCommunicator final : public BackendCommunicator {
   absl::StatusOr<const Membership*> Find(Group group) {
     const auto it = memberships_.find(group);
     if (it != memberships_.end()) return &it->second;
-    SHARDCALL_RETURN_IF_ERROR(CheckGroup(group, rank_, size()));
-    InProcessGroup* meeting = state_->FindGroup(group);
-    Membership membership{meeting, meeting->InternOrder(group), meeting->IndexOf(rank_)};
-    return &memberships_.emplace(std::vector<int>(group.begin(), group.end()), membership)
+    SHARDCALL_ASSIGN_OR_RETURN(const InProcessState::Meeting meeting,
+                               state_->FindGroup(group, rank_));
+    Membership membership{meeting.group, meeting.order, meeting.group->IndexOf(rank_)};
+    return &memberships_.emplace(absl::MakeConstSpan(meeting.order->ranks), membership)
                 .first->second;
   }
 
@@ -183,7 +184,9 @@ class InProcessCommunicator final : public BackendCommunicator {
 
   const std::shared_ptr<InProcessState> state_;
   const int rank_;
-  absl::flat_hash_map<std::vector<int>, Membership, RanksHash, RanksEqual> memberships_;
+  // By lists that the state owns.
+  ByList<int, Membership> memberships_;
+  ByList<std::pair<int, int>, const InProcessState::Permutation*> permutations_;
   absl::flat_hash_map<std::pair<int, int>, InProcessPair*> pairs_;
 };
 

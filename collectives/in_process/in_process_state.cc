@@ -4,26 +4,69 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/collectives/call.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
 
 InProcessState::InProcessState(int size, absl::Duration deadline)
-    : deadline_(deadline), recorders_(size), joined_(size, false) {}
+    : deadline_(deadline),
+      recorders_(size),
+      joined_(size, false),
+      left_(size, 0),
+      groups_of_(size),
+      pairs_of_(size) {}
 
-InProcessGroup* InProcessState::FindGroup(absl::Span<const int> ranks) {
+absl::StatusOr<InProcessState::Meeting> InProcessState::FindGroup(absl::Span<const int> ranks,
+                                                                  int rank) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = meetings_.find(ranks);
+    if (found != meetings_.end() && found->second.group->Holds(rank)) return found->second;
+  }
+  SHARDCALL_RETURN_IF_ERROR(CheckGroup(ranks, rank, size()));
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = meetings_.find(ranks);
+  if (found != meetings_.end()) return found->second;
+  const Meeting meeting = MakeMeeting(ranks);
+  meetings_.emplace(absl::MakeConstSpan(meeting.order->ranks), meeting);
+  return meeting;
+}
+
+InProcessState::Meeting InProcessState::MakeMeeting(absl::Span<const int> ranks) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
-  std::lock_guard<std::mutex> lock(mutex_);
   std::unique_ptr<InProcessGroup>& group = groups_[sorted];
   if (group == nullptr) {
     group = std::make_unique<InProcessGroup>(std::move(sorted), absl::MakeSpan(recorders_));
     if (!aborted_.ok()) group->Fail(aborted_);
-    for (int rank : left_) {
-      if (group->Holds(rank)) group->Fail(LeftStatus(rank));
-    }
+    const int left = FirstLeft(ranks);
+    if (left >= 0) group->Fail(LeftStatus(left));
+    for (int rank : ranks) groups_of_[rank].push_back(group.get());
   }
-  return group.get();
+  return {group.get(), group->InternOrder(ranks)};
+}
+
+absl::StatusOr<const InProcessState::Permutation*> InProcessState::FindPermutation(
+    absl::Span<const Permutation::Pair> pairs) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = permutations_.find(pairs);
+    if (found != permutations_.end()) return found->second.get();
+  }
+  int source, target;
+  SHARDCALL_RETURN_IF_ERROR(FindPartners(pairs, 0, size(), &source, &target));
+  auto permutation = std::make_unique<Permutation>();
+  permutation->pairs.assign(pairs.begin(), pairs.end());
+  permutation->source_of.assign(size(), -1);
+  permutation->target_of.assign(size(), -1);
+  for (const auto& [from, to] : pairs) {
+    permutation->source_of[to] = from;
+    permutation->target_of[from] = to;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::Span<const Permutation::Pair> key = permutation->pairs;
+  return permutations_.try_emplace(key, std::move(permutation)).first->second.get();
 }
 
 InProcessPair* InProcessState::FindPair(int sender, int receiver) {
@@ -32,9 +75,10 @@ InProcessPair* InProcessState::FindPair(int sender, int receiver) {
   if (pair == nullptr) {
     pair = std::make_unique<InProcessPair>(sender, receiver, absl::MakeSpan(recorders_));
     if (!aborted_.ok()) pair->Fail(aborted_);
-    for (int rank : left_) {
-      if (pair->Holds(rank)) pair->Fail(LeftStatus(rank));
-    }
+    const int ranks[] = {sender, receiver};
+    const int left = FirstLeft(ranks);
+    if (left >= 0) pair->Fail(LeftStatus(left));
+    for (int rank : ranks) pairs_of_[rank].push_back(pair.get());
   }
   return pair.get();
 }
@@ -48,14 +92,19 @@ void InProcessState::Join(int rank) {
 void InProcessState::Leave(int rank) {
   recorders_[rank].Leave();
   std::lock_guard<std::mutex> lock(mutex_);
-  left_.push_back(rank);
+  left_[rank] = ++num_left_;
+  if (groups_of_[rank].empty() && pairs_of_[rank].empty()) return;
   const absl::Status status = LeftStatus(rank);
-  for (auto& [ranks, group] : groups_) {
-    if (group->Holds(rank)) group->Fail(status);
+  for (InProcessGroup* group : groups_of_[rank]) group->Fail(status);
+  for (InProcessPair* pair : pairs_of_[rank]) pair->Fail(status);
+}
+
+int InProcessState::FirstLeft(absl::Span<const int> ranks) const {
+  int first = -1;
+  for (int rank : ranks) {
+    if (left_[rank] > 0 && (first < 0 || left_[rank] < left_[first])) first = rank;
   }
-  for (auto& [ranks, pair] : pairs_) {
-    if (pair->Holds(rank)) pair->Fail(status);
-  }
+  return first;
 }
 
 void InProcessState::Abort(const absl::Status& reason) {

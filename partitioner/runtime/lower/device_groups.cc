@@ -55,6 +55,9 @@ absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAtt
       break;
     }
   }
+  for (size_t k = 0; k < out->lists_.size(); ++k) {
+    for (int64_t device : out->lists_[k]) out->list_of_.try_emplace(device, k);
+  }
   return absl::OkStatus();
 }
 
@@ -71,12 +74,13 @@ bool DeviceGroups::Of(int device, int count, std::vector<int>* group) const {
     return true;
   }
   if (form_ == ReplicaGroups::Form::kLists) {
-    for (const std::vector<int64_t>& list : lists_) {
-      if (std::find(list.begin(), list.end(), device) == list.end()) continue;
-      group->assign(list.begin(), list.end());
-      return true;
+    const auto found = list_of_.find(device);
+    if (found == list_of_.end()) return false;
+    for (int64_t rank : lists_[found->second]) {
+      // What is no rank stays none.
+      group->push_back(static_cast<int>(std::clamp<int64_t>(rank, -1, INT32_MAX)));
     }
-    return false;
+    return true;
   }
   if (device >= num_groups_ * group_size_) return false;
   // The k-th entry of the flat list is iota(reshape) transposed by perm.
@@ -94,19 +98,62 @@ bool DeviceGroups::Of(int device, int count, std::vector<int>* group) const {
     for (size_t k = 0; k < perm_.size(); ++k) {
       id += i / flat[k] % transposed[k] * strides[perm_[k]];
     }
-    group->push_back(static_cast<int>(id));
+    group->push_back(static_cast<int>(std::min<int64_t>(id, INT32_MAX)));
+    if (id >= count && group_size_ > count) break;
   }
   return true;
 }
 
-absl::Status DeviceGroups::Find(const StepRun& run, std::vector<int>* group, bool* found) const {
-  const int count = run.device().num_devices;
-  *found = Of(run.device().device, count, group);
-  for (int rank : *group) {
-    if (rank < 0 || rank >= count) {
-      return run.Error("E312", absl::StrCat("the groups name device ", rank, ", but the run has ",
-                                            count, count == 1 ? " device" : " devices"));
+std::unique_ptr<DeviceGroups::Table> DeviceGroups::MakeTable(int count) const {
+  auto table = std::make_unique<Table>();
+  table->count = count;
+  table->places.resize(count);
+  std::vector<int> group;
+  for (int device = 0; device < count; ++device) {
+    if (table->places[device].size >= 0 || !Of(device, count, &group)) continue;
+    Table::Place place;
+    place.first = static_cast<int64_t>(table->ranks.size());
+    place.size = static_cast<int>(group.size());
+    const auto lacking = std::find_if(group.begin(), group.end(),
+                                      [&](int rank) { return rank < 0 || rank >= count; });
+    place.fits = lacking == group.end();
+    if (!place.fits) place.lacking = *lacking;
+    table->ranks.insert(table->ranks.end(), group.begin(), group.end());
+    table->places[device] = place;
+    // The other members have this group, too, unless a list that stands earlier has them.
+    for (int rank : group) {
+      if (rank < 0 || rank >= count || table->places[rank].size >= 0) continue;
+      const bool listed = scope_ == Scope::kListed && !lists_.empty();
+      if (listed && list_of_.at(rank) != list_of_.at(device)) continue;
+      table->places[rank] = place;
     }
+  }
+  return table;
+}
+
+const DeviceGroups::Table& DeviceGroups::TableFor(int count) const {
+  const Table* latest = latest_.load(std::memory_order_acquire);
+  if (latest != nullptr && latest->count == count) return *latest;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto made = std::find_if(tables_.begin(), tables_.end(),
+                                 [&](const auto& table) { return table->count == count; });
+  if (made != tables_.end()) return **made;
+  tables_.push_back(MakeTable(count));
+  latest_.store(tables_.back().get(), std::memory_order_release);
+  return *tables_.back();
+}
+
+absl::Status DeviceGroups::Find(const StepRun& run, absl::Span<const int>* group,
+                                bool* found) const {
+  const int count = run.device().num_devices;
+  const Table& table = TableFor(count);
+  const Table::Place& place = table.places[run.device().device];
+  *found = place.size >= 0;
+  *group = absl::MakeConstSpan(table.ranks).subspan(place.first, std::max(place.size, 0));
+  if (!place.fits) {
+    return run.Error(
+        "E312", absl::StrCat("the groups name device ", place.lacking, ", but the run has ", count,
+                             count == 1 ? " device" : " devices"));
   }
   return absl::OkStatus();
 }

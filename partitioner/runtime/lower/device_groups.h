@@ -4,9 +4,14 @@
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_
 
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
@@ -20,9 +25,11 @@ class DeviceGroups {
                            DeviceGroups* out);
 
   // The ranks of this device's group in order; `found` is false if it is in no group. E312 if the
-  // groups name devices that the run lacks.
-  absl::Status Find(const StepRun& run, std::vector<int>* group, bool* found) const;
-  // The same for any device of `count`, without that check.
+  // groups name devices that the run lacks. All devices of a run get parts of one table, which
+  // lives as long as this object.
+  absl::Status Find(const StepRun& run, absl::Span<const int>* group, bool* found) const;
+  // The same for any device of `count`, without that check and without the table. A group of an
+  // iota form that cannot fit into `count` devices ends with the first one that is too large.
   bool Of(int device, int count, std::vector<int>* group) const;
 
  private:
@@ -31,11 +38,32 @@ class DeviceGroups {
     kAllPartitions,  // groups of replicas, each over all partitions
     kListed,         // groups of partitions
   };
+  // The groups of all devices of runs on `count` devices.
+  struct Table {
+    struct Place {
+      int64_t first = 0;  // in `ranks`
+      int size = -1;      // -1: in no group
+      bool fits = true;   // the run has all ranks of the group
+      int lacking = 0;    // else the first one that it lacks
+    };
+    int count = 0;
+    std::vector<int> ranks;
+    std::vector<Place> places;  // by device
+  };
+  const Table& TableFor(int count) const;
+  std::unique_ptr<Table> MakeTable(int count) const;
+
   Scope scope_ = Scope::kListed;
   ReplicaGroups::Form form_ = ReplicaGroups::Form::kAll;
   std::vector<std::vector<int64_t>> lists_;
+  absl::flat_hash_map<int64_t, size_t> list_of_;  // device -> the first list that has it
   int64_t num_groups_ = 0, group_size_ = 0;
   std::vector<int64_t> reshape_, perm_;
+
+  // Made when a device first asks. Nearly all programs run on one number of devices.
+  mutable std::atomic<const Table*> latest_{nullptr};
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<const Table>> tables_;
 };
 
 // The groups of all collectives of a program over `count` devices, without duplicates, for

@@ -201,7 +201,7 @@ absl::Status Broadcast(StepRun& run, absl::Span<const int> group, bool found, in
 absl::Status RunCollective(StepRun& run) {
   const auto& data = run.data<CollectiveData>();
   const Opcode opcode = run.step().opcode;
-  std::vector<int> group;
+  absl::Span<const int> group;
   bool found = false;
   SHARDCALL_RETURN_IF_ERROR(data.groups.Find(run, &group, &found));
   if (!found && opcode != Opcode::kCollectiveBroadcast) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives whose blocks differ between devices: collective-permute and ragged-all-to-all.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/device_groups.h"
@@ -17,20 +19,26 @@ namespace {
 struct PermuteData : OpData {
   bool replicas = false;  // the pairs are of replicas: only (0, 0) is valid
   std::vector<std::pair<int, int>> pairs;
+  // Of the pairs, so that no device has to look at all of them.
+  int largest = -1;                    // the largest device
+  absl::flat_hash_set<int> to_itself;  // devices d with a pair (d, d)
 };
+
+absl::Status DevicesThatLack(const StepRun& run, const PermuteData& data, int count) {
+  for (const auto& [source, target] : data.pairs) {
+    if (source < count && target < count) continue;
+    return run.Error("E312", absl::StrCat("the pairs name device ", std::max(source, target),
+                                          ", but the run has ", count));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status RunPermute(StepRun& run) {
   const auto& data = run.data<PermuteData>();
   const int device = run.device().device, count = run.device().num_devices;
-  bool to_itself = false;  // with one device, or for a pair (d, d) of replicas
-  for (const auto& [source, target] : data.pairs) {
-    if (!data.replicas && (source >= count || target >= count)) {
-      return run.Error("E312", absl::StrCat("the pairs name device ", std::max(source, target),
-                                            ", but the run has ", count));
-    }
-    const int self = data.replicas ? 0 : device;
-    to_itself = to_itself || (source == self && target == self);
-  }
+  if (!data.replicas && data.largest >= count) return DevicesThatLack(run, data, count);
+  // With one device, or for a pair (d, d) of replicas.
+  const bool to_itself = data.to_itself.contains(data.replicas ? 0 : device);
   for (int k = 0; k < run.num_results(); ++k) {
     Tensor in = run.Take(k);
     if (in.num_elements() != run.shape(k).num_elements()) {
@@ -56,7 +64,7 @@ struct RaggedData : OpData {
 // are in rows, `u` per member. output_offsets[j] is the place of this device's rows in the output
 // of member j, so receivers get it from the senders.
 absl::Status RunRagged(StepRun& run) {
-  std::vector<int> group;
+  absl::Span<const int> group;
   bool found = false;
   SHARDCALL_RETURN_IF_ERROR(run.data<RaggedData>().groups.Find(run, &group, &found));
   if (!found) return run.Error("E312", "this device is in none of the groups");
@@ -132,8 +140,11 @@ absl::Status LowerPermute(const LowerContext& context, Step* step) {
         attrs.targets[k] > INT32_MAX) {
       return context.Error("E312", "a pair names a device that cannot be");
     }
-    data->pairs.emplace_back(static_cast<int>(attrs.sources[k]),
-                             static_cast<int>(attrs.targets[k]));
+    const int source = static_cast<int>(attrs.sources[k]);
+    const int target = static_cast<int>(attrs.targets[k]);
+    data->pairs.emplace_back(source, target);
+    data->largest = std::max({data->largest, source, target});
+    if (source == target) data->to_itself.insert(source);
   }
   step->fn = RunPermute;
   step->data = std::move(data);
