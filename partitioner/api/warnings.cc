@@ -21,6 +21,20 @@ ProgramWarning FromText(const std::string& text) {
   return {coded ? text.substr(0, 4) : "", InstrId(), coded ? text.substr(5) : text};
 }
 
+// Reshards that a greedy planner planned, each once.
+void AddGreedyPlans(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
+  const Program& program = p.global->program;
+  std::set<std::tuple<InstrId, const Sharding*, const Sharding*>> seen;
+  for (const CollectiveRecord& r : p.local.collectives) {
+    const LeafId leaf = MovedLeaf(p, r);
+    if (!leaf.valid() || r.from == nullptr || r.to == nullptr) continue;
+    const ReshardPlan& plan =
+        PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
+    if (!plan.greedy || !seen.emplace(r.cause.consumer, r.from, r.to).second) continue;
+    out->push_back({"W208", r.cause.consumer, GreedyPlanText(plan)});
+  }
+}
+
 // Reshards with full rematerialization: their intermediate state needs more memory than either
 // end, since the axes conflict and a dimension is gathered whole and sliced again.
 void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
@@ -76,6 +90,7 @@ std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
   for (const std::string& w : p.global->program.warnings) out.push_back(FromText(w));
   for (const std::string& w : p.local.warnings) out.push_back(FromText(w));
   AddRematerialized(p, &out);
+  AddGreedyPlans(p, &out);
   for (const Fallback& f : p.plan.fallbacks) out.push_back({"W202", f.instr, f.reason});
   for (const auto& [instr, g] : p.plan.gathers) {
     if (g.kind == Gather::Kind::kHandler) continue;  // reported as W202

@@ -59,6 +59,9 @@ absl::Status Reshard(const Flags& flags) {
     std::printf("  %-18s {%s} %12.0f bytes  -> %s\n", std::string(MoveKindName(m.kind)).c_str(),
                 axes.c_str(), m.bytes, m.after->ToString().c_str());
   }
+  if (plan.greedy) {
+    std::fprintf(stderr, "W208 %s\n", GreedyPlanText(plan).c_str());
+  }
   std::printf("sent per device: %s (lower bound %s), peak memory: %s\n",
               HumanBytes(plan.bytes).c_str(), HumanBytes(plan.lower_bound).c_str(),
               HumanBytes(static_cast<double>(plan.peak_bytes)).c_str());

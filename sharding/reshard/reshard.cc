@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard_search.h"
 
@@ -86,6 +87,15 @@ const Sharding* AddAllReduce(Context& context, const Shape* global, const Shardi
   return move.after;
 }
 
+// Appends the moves between shardings of one mesh with equal manual axes and cuts that nest.
+void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+                    ReshardPlan* plan) {
+  const int64_t states = context.Get<ReshardBudget>().states;
+  if (SearchReshard(context, global, from, to, &plan->moves, states)) return;
+  plan->greedy = true;
+  GreedyReshard(context, global, from, to, &plan->moves);
+}
+
 // Between base meshes, or between cuts that do not nest: one permute where the shard counts agree,
 // else through full replication.
 void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* from,
@@ -102,9 +112,9 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
     return;
   }
   const Sharding* whole = ReplicatedSharding(context, from->mesh(), from->rank(), from->manual());
-  SearchReshard(context, global, current, whole, &plan->moves);
+  PlanWithinMesh(context, global, current, whole, plan);
   const Sharding* whole_to = ReplicatedSharding(context, to->mesh(), to->rank(), to->manual());
-  SearchReshard(context, global, whole_to, to, &plan->moves);
+  PlanWithinMesh(context, global, whole_to, to, plan);
 }
 
 // A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
@@ -185,7 +195,7 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
     if (one.has_value()) {
       plan->moves.push_back(*std::move(one));
     } else if (start->mesh() == to->mesh() && CutsNest(start, to)) {
-      SearchReshard(context, global, start, to, &plan->moves);
+      PlanWithinMesh(context, global, start, to, plan.get());
     } else {
       PlanAcrossMeshes(context, global, start, to, plan.get());
     }
@@ -226,6 +236,13 @@ bool GathersAndCuts(const Shape* global, const ReshardPlan& plan) {
                                 LocalBytes(global, *plan.moves.back().after));
   return absl::c_any_of(plan.moves,
                         [&](const Move& m) { return LocalBytes(global, *m.after) > ends; });
+}
+
+std::string GreedyPlanText(const ReshardPlan& plan) {
+  return absl::StrCat(plan.moves.front().before->ToString(), " -> ",
+                      plan.moves.back().after->ToString(), ": the search for the best plan was ",
+                      "given up after ", kReshardStates, " states; the greedy plan moves ",
+                      HumanBytes(plan.bytes));
 }
 
 std::string DescribePlan(const ReshardPlan& plan) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans a reshard, from one sharding of a value to another: the chain of moves with the fewest
 // bytes sent per device, found by uniform-cost search over the states that the axes of both
-// shardings can form. All states have canonical tiles T = ceil(D/n). Where ceil tilings do not
-// nest (D = 10 over {a,b} against {a}) a dimension is all-gathered and sliced again.
+// shardings can form, within a budget of states; a greedy planner takes over beyond it. All states
+// have canonical tiles T = ceil(D/n). Where ceil tilings do not nest (D = 10 over {a,b} against
+// {a}) a dimension is all-gathered and sliced again.
 //
 // Example, mesh a=2, b=2, f32[8,8]: [{a},{b}] -> [{b},{a}] is one
 // collective-permute; [{a},{}] -> [{},{a}] one all-to-all; partial{a} ->
@@ -47,6 +48,9 @@ struct ReshardPlan {
   // Largest number of bytes that a device needs and does not hold.
   double lower_bound = 0;
   int64_t peak_bytes = 0;  // largest sum of a move's input and output
+  // The search for the cheapest chain took too many states; this is the chain of a greedy planner
+  // (W208).
+  bool greedy = false;
 };
 
 // The same sharding of a value that is reduced.
@@ -89,6 +93,9 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
 // Whether an intermediate state is larger than both ends: a dimension is all-gathered whole and
 // sliced again (GSPMD's "full rematerialization").
 bool GathersAndCuts(const Shape* global, const ReshardPlan& plan);
+
+// What W208 says of a greedy plan, after its code.
+std::string GreedyPlanText(const ReshardPlan& plan);
 
 // One line per move: `all-gather dim 0 over {"data"}: 1572864 bytes`.
 std::string DescribePlan(const ReshardPlan& plan);

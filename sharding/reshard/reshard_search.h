@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search behind PlanReshard, within one base mesh, and the reshards of one move that need no
-// search.
+// What is behind PlanReshard, within one base mesh: the reshards of one move that need no search,
+// the search, and the greedy planner for what would take the search too long.
 #ifndef SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_
 #define SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,9 +19,30 @@ namespace shardcall::inline internal {
 // at least as many bytes in more moves. Nullopt in all other cases.
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
-// Appends the cheapest chain of moves from `from` to `to`; both of one mesh,
-// with equal manual axes.
-void SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+// The states that a search may store before it is given up. Their number grows exponentially with
+// the axes: reshards of real programs take below 100, those of rank 8 between placements of 10 axes
+// up to 200,000.
+inline constexpr int64_t kReshardStates = 10'000;
+
+// The budget of a Context, for tests.
+struct ReshardBudget {
+  int64_t states = kReshardStates;
+};
+
+// Appends the cheapest chain of moves from `from` to `to`; both of one mesh, with equal manual axes
+// and cuts that nest. False, and nothing is appended, if that would take more than `max_states`
+// states.
+bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+                   std::vector<Move>* moves,
+                   int64_t max_states = std::numeric_limits<int64_t>::max());
+
+// A chain that need not be the cheapest one, in time polynomial in axes and rank. A beam search
+// (Lowerre, "The Harpy speech recognition system", 1976): all moves are tried from the best states
+// of one length, the best of what they lead to are kept, and each of these is completed by simple
+// rules. Where the cheapest chain is known, this one sends at most 1.5 times as many bytes; it
+// often sends less, as it may begin with a permute that puts all axes in order, which the search
+// has not.
+void GreedyReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves);
 
 }  // namespace shardcall::inline internal

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/sharding/reshard/reshard_moves.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "shardcall/sharding/base/status.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+constexpr char kSep = '|';
+constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
+
+}  // namespace
+
+ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding* from,
+                           const Sharding* to)
+    : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()) {
+  MakeAtoms();
+  start_ = ListsOf(from);
+  target_ = ListsOf(to);
+}
+
+ReshardMoves::Lists ReshardMoves::ListsOf(const Sharding* s) const {
+  Lists l;
+  for (int d = 0; d < rank(); ++d) l.push_back(Atoms(s->dim(d)));
+  l.push_back(Atoms(s->partial()));
+  std::sort(l.back().begin(), l.back().end());
+  return l;
+}
+
+void ReshardMoves::MakeAtoms() {
+  absl::InlinedVector<absl::InlinedVector<int64_t, 6>, 4> cuts(mesh_->num_axes());
+  for (const Sharding* s : {from_, to_}) {
+    auto add = [&](absl::Span<const AxisRef> axes) {
+      for (AxisRef a : axes) {
+        cuts[a.axis].push_back(a.pre_size);
+        cuts[a.axis].push_back(int64_t{a.pre_size} * a.size);
+      }
+    };
+    for (int d = 0; d < s->rank(); ++d) add(s->dim(d));
+    add(s->partial());
+  }
+  for (int axis = 0; axis < mesh_->num_axes(); ++axis) {
+    auto& c = cuts[axis];
+    std::sort(c.begin(), c.end());
+    c.erase(std::unique(c.begin(), c.end()), c.end());
+    for (size_t i = 0; i + 1 < c.size(); ++i) {
+      atoms_.push_back({static_cast<uint16_t>(axis), static_cast<uint32_t>(c[i]),
+                        static_cast<uint32_t>(c[i + 1] / c[i])});
+    }
+  }
+  SHARDCALL_CHECK(atoms_.size() < 100);
+}
+
+std::string ReshardMoves::Atoms(absl::Span<const AxisRef> axes) const {
+  std::string out;
+  for (AxisRef a : axes) {
+    for (size_t i = 0; i < atoms_.size(); ++i) {
+      const AxisRef& t = atoms_[i];
+      if (t.axis == a.axis && t.pre_size >= a.pre_size &&
+          int64_t{t.pre_size} * t.size <= int64_t{a.pre_size} * a.size) {
+        out.push_back(static_cast<char>(kAtomBase + i));
+      }
+    }
+  }
+  return out;
+}
+
+AxisList ReshardMoves::Axes(const std::string& atoms) const {
+  AxisList raw;
+  for (char c : atoms) raw.push_back(atoms_[static_cast<unsigned char>(c - kAtomBase)]);
+  return Canonical(*mesh_, raw);
+}
+
+int64_t ReshardMoves::Size(const std::string& atoms) const {
+  int64_t n = 1;
+  for (char c : atoms) n *= atoms_[static_cast<unsigned char>(c - kAtomBase)].size;
+  return n;
+}
+
+ReshardMoves::Lists ReshardMoves::Split(const State& s) const {
+  Lists out(1);
+  for (uint8_t c : s) {
+    if (c == kSep) {
+      out.emplace_back();
+    } else {
+      out.back().push_back(static_cast<char>(c));
+    }
+  }
+  return out;
+}
+
+ReshardMoves::State ReshardMoves::Join(const Lists& l) const {
+  State s;
+  for (size_t i = 0; i < l.size(); ++i) {
+    if (i) s.push_back(kSep);
+    for (char c : l[i]) s.push_back(static_cast<uint8_t>(c));
+  }
+  return s;
+}
+
+const Sharding* ReshardMoves::ToSharding(const Lists& l) const {
+  ShardingBuilder b(mesh_, rank());
+  for (int d = 0; d < rank(); ++d) b.dims[d] = Axes(l[d]);
+  b.partial = Axes(l[rank()]);
+  b.partial_op = from_->partial().empty() ? to_->partial_op() : from_->partial_op();
+  b.manual.assign(from_->manual().begin(), from_->manual().end());
+  return b.Intern(context_);
+}
+
+Move ReshardMoves::MakeMove(const Step& step, const State& before, const State& after) const {
+  return {step.kind, Axes(step.atoms),          step.dim,
+          step.dim2, ToSharding(Split(before)), ToSharding(Split(after)),
+          step.bytes};
+}
+
+void ReshardMoves::ExpandGathers(const Lists& l) {
+  const double local = LocalBytes(l);
+  for (int d = 0; d < rank(); ++d) {
+    for (size_t k = 1; k <= l[d].size(); ++k) {
+      const std::string major = l[d].substr(0, l[d].size() - k);
+      const std::string minor = l[d].substr(l[d].size() - k);
+      if (!Nests(d, major, minor)) continue;
+      const double g = Size(minor);
+      Lists next = l;
+      next[d] = major;
+      const double gathered = CollectiveBytes(MoveKind::kAllGather, local, g);
+      if (MayTry(gathered)) {
+        Try(next, MoveKind::kAllGather, minor, d, -1, gathered);
+      }
+      for (int q = 0; q < rank(); ++q) {
+        if (q == d || !Nests(q, l[q], minor)) continue;
+        if (!std::all_of(minor.begin(), minor.end(), [&](char c) { return Has(target_[q], c); })) {
+          continue;
+        }
+        Lists moved = next;
+        moved[q] += minor;
+        const double padded = Padded(local, q, l[q], moved[q]) * g;
+        Try(moved, MoveKind::kAllToAll, minor, d, q,
+            CollectiveBytes(MoveKind::kAllToAll, padded, g));
+      }
+    }
+  }
+}
+
+void ReshardMoves::ExpandSlices(const Lists& l) {
+  for (int d = 0; d < rank(); ++d) {
+    if (!StartsWith(target_[d], l[d])) continue;
+    for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
+      const std::string minor = target_[d].substr(l[d].size(), k);
+      if (!IsFree(l, minor.back())) break;
+      if (!Nests(d, l[d], minor)) continue;
+      Lists next = l;
+      next[d] += minor;
+      Try(next, MoveKind::kSlice, minor, d, -1, 0);
+    }
+  }
+}
+
+void ReshardMoves::ExpandPartial(const Lists& l) {
+  const std::string& partial = l[rank()];
+  const double local = LocalBytes(l);
+  std::string rest, drop;
+  for (char c : partial) {
+    (Has(target_[rank()], c) ? rest : drop).push_back(c);
+  }
+  if (!drop.empty()) {
+    Lists next = l;
+    next[rank()] = rest;
+    Try(next, MoveKind::kAllReduce, drop, -1, -1, ReduceBytes(drop, local));
+  }
+  // All-reduce one atom, so that the others can become a reduce-scatter, or because a reduction
+  // that gathers parts is cheaper one axis at a time.
+  if (drop.size() > 1) {
+    for (char c : drop) {
+      Lists next = l;
+      next[rank()].erase(next[rank()].find(c), 1);
+      const std::string one(1, c);
+      Try(next, MoveKind::kAllReduce, one, -1, -1, ReduceBytes(one, local));
+    }
+  }
+  for (int d = 0; d < rank(); ++d) {
+    if (!StartsWith(target_[d], l[d])) continue;
+    for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
+      const std::string minor = target_[d].substr(l[d].size(), k);
+      if (!Has(drop, minor.back())) break;
+      if (!Nests(d, l[d], minor)) continue;
+      Lists next = l;
+      next[d] += minor;
+      for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
+      const double g = Size(minor);
+      const double padded = Padded(local, d, l[d], next[d]) * g;
+      Try(next, MoveKind::kReduceScatter, minor, d, -1,
+          CollectiveBytes(MoveKind::kReduceScatter, padded, g));
+    }
+  }
+}
+
+void ReshardMoves::ExpandToPartial(const Lists& l) {
+  const std::string& wanted = target_[rank()];
+  std::string made;
+  for (char c : wanted) {
+    if (IsFree(l, c)) made.push_back(c);
+  }
+  if (!made.empty()) {
+    Lists next = l;
+    next[rank()] += made;
+    Try(next, MoveKind::kDropPartial, made, -1, -1, 0);
+  }
+  for (int d = 0; d < rank(); ++d) {
+    for (size_t k = 1; k <= l[d].size(); ++k) {
+      const std::string major = l[d].substr(0, l[d].size() - k);
+      const std::string minor = l[d].substr(l[d].size() - k);
+      if (!Has(wanted, minor.front())) break;
+      if (!Nests(d, major, minor)) continue;
+      Lists next = l;
+      next[d] = major;
+      next[rank()] += minor;
+      Try(next, MoveKind::kPadPartial, minor, d, -1, 0);
+    }
+  }
+}
+
+void ReshardMoves::ExpandPermutes(const Lists& l) {
+  const double local = LocalBytes(l);
+  bool same = true, any = false;
+  for (int d = 0; d < rank(); ++d) {
+    same = same && Size(l[d]) == Size(target_[d]);
+    any = any || !l[d].empty();
+  }
+  if (!any) return;
+  if (same && l[rank()].empty() && target_[rank()].empty()) {
+    Try(target_, MoveKind::kPermute, "", -1, -1, local);
+  }
+  for (int d = 0; d < rank(); ++d) {
+    if (l[d].size() < 2 || !l[rank()].empty()) continue;
+    for (size_t i = 0; i + 1 < l[d].size(); ++i) {
+      Lists next = l;
+      const char c = next[d][i];
+      next[d].erase(i, 1);
+      next[d].push_back(c);
+      Try(next, MoveKind::kPermute, "", -1, -1, local);
+    }
+  }
+}
+
+void ReshardMoves::Expand(const Lists& l) {
+  ExpandSlices(l);
+  ExpandGathers(l);
+  ExpandPartial(l);
+  ExpandToPartial(l);
+  ExpandPermutes(l);
+}
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moves that a chain of collectives is made of, from one state of a value to the next, within
+// one base mesh. The search and the greedy planner share them.
+#ifndef SHARDCALL_SHARDING_RESHARD_RESHARD_MOVES_H_
+#define SHARDCALL_SHARDING_RESHARD_RESHARD_MOVES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "shardcall/sharding/reshard/reshard.h"
+
+namespace shardcall::inline internal {
+
+class ReshardMoves {
+ public:
+  // `from` and `to` are of one mesh, with equal manual axes and cuts that nest.
+  ReshardMoves(Context& context, const Shape* global, const Sharding* from, const Sharding* to);
+  virtual ~ReshardMoves() = default;
+
+ protected:
+  // Axis parts are cut at every boundary that occurs in either end; the pieces are called atoms. A
+  // state has the atoms of each dimension, major to minor, then the partial atoms in increasing
+  // order.
+  using Lists = absl::InlinedVector<std::string, 6>;
+  // The same as bytes, with '|' between the lists, for tables.
+  using State = absl::InlinedVector<uint8_t, 40>;
+  // A move without its ends; `atoms` are those of Move::axes.
+  struct Step {
+    MoveKind kind = MoveKind::kSlice;
+    std::string atoms;
+    int dim = -1, dim2 = -1;
+    double bytes = 0;
+  };
+
+  // Takes every move that Expand finds. `next` is the state after it, whose partial atoms may be in
+  // any order.
+  virtual void Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
+                   double bytes) = 0;
+  // Whether to Try a gather of so many bytes.
+  virtual bool MayTry(double bytes) const = 0;
+  // Tries all moves from a state.
+  void Expand(const Lists& l);
+
+  Lists Split(const State& s) const;
+  State Join(const Lists& l) const;
+  // The move from one state to another.
+  Move MakeMove(const Step& step, const State& before, const State& after) const;
+
+  int rank() const { return global_->rank(); }
+  int64_t Size(const std::string& atoms) const;
+  int64_t Tile(int d, const std::string& atoms) const {
+    return CeilDiv(global_->dim(d), Size(atoms));
+  }
+  int64_t global_dim(int d) const { return global_->dim(d); }
+  double LocalBytes(const Lists& l) const {
+    double n = std::max(1, ElementTypeBytes(global_->element_type()));
+    for (int d = 0; d < rank(); ++d) n *= Tile(d, l[d]);
+    return n;
+  }
+  // Whether `minor` can be all-gathered or sliced in a dimension that stays sharded by `major`
+  // without a re-tile.
+  bool Nests(int d, const std::string& major, const std::string& minor) const {
+    return major.empty() || Tile(d, major) == Tile(d, major + minor) * Size(minor);
+  }
+  // The same of a dimension over `atoms` for those after the first `kept`.
+  bool Nests(int d, const std::string& atoms, size_t kept) const {
+    return Nests(d, atoms.substr(0, kept), atoms.substr(kept));
+  }
+  // What a chain costs that has cost `before` up to a move to `next`. A small cost for local work
+  // and start-up breaks ties between chains of equal bytes.
+  double Cost(double before, const Lists& next, double bytes) const {
+    return before + bytes + 1e-3 * LocalBytes(next) + 64;
+  }
+  // Bytes of an all-to-all of atoms of another dimension to the minor end of `to` in state `l`.
+  double MoveBytes(const Lists& l, int to, const std::string& atoms) const {
+    const double g = Size(atoms);
+    const double padded = Padded(LocalBytes(l), to, l[to], l[to] + atoms) * g;
+    return CollectiveBytes(MoveKind::kAllToAll, padded, g);
+  }
+  // Scales `bytes` from the tiles of dimension d over `from` to those over `to`. Empty arrays have
+  // no bytes to scale.
+  double Padded(double bytes, int d, const std::string& from, const std::string& to) const {
+    return bytes == 0 ? 0 : bytes / Tile(d, from) * Tile(d, to);
+  }
+  // Bytes of an all-reduce of `local` bytes over the atoms.
+  double ReduceBytes(const std::string& atoms, double local) const {
+    return AllReduceBytes(from_->partial_op(), global_->element_type(), local, Size(atoms));
+  }
+  size_t num_atoms() const { return atoms_.size(); }
+  static bool StartsWith(const std::string& s, const std::string& prefix) {
+    return s.compare(0, prefix.size(), prefix) == 0;
+  }
+  static bool Has(const std::string& s, char atom) { return s.find(atom) != std::string::npos; }
+  static bool IsFree(const Lists& l, char atom) {
+    return std::none_of(l.begin(), l.end(), [&](const std::string& s) { return Has(s, atom); });
+  }
+
+  Lists start_, target_;
+
+ private:
+  void MakeAtoms();
+  Lists ListsOf(const Sharding* s) const;
+  std::string Atoms(absl::Span<const AxisRef> axes) const;
+  AxisList Axes(const std::string& atoms) const;
+  const Sharding* ToSharding(const Lists& l) const;
+  void ExpandGathers(const Lists& l);
+  void ExpandSlices(const Lists& l);
+  void ExpandPartial(const Lists& l);
+  void ExpandToPartial(const Lists& l);
+  void ExpandPermutes(const Lists& l);
+
+  Context& context_;
+  const Shape* const global_;
+  const Sharding* const from_;
+  const Sharding* const to_;
+  const BaseMesh* const mesh_;
+  absl::InlinedVector<AxisRef, 8> atoms_;
+};
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_MOVES_H_

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reshards that have too many plans for a search: the greedy planner takes over at a number of
+// states, and sends little more than the best plan where that is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "shardcall/sharding/reshard/reshard.h"
+#include "shardcall/sharding/reshard/reshard_search.h"
+
+namespace shardcall {
+namespace {
+
+// Where the axes of a mesh are placed: dimensions 0 to rank-1, then partial, then nowhere.
+class RandomReshard {
+ public:
+  RandomReshard(std::mt19937& random, int max_axes, int max_rank) : random_(random) {
+    std::vector<int64_t> sizes(1 + Below(max_axes));
+    int64_t devices = 1;
+    for (int64_t& size : sizes) devices *= size = std::vector<int>{2, 2, 2, 3, 4}[Below(5)];
+    mesh_ = InternBaseMesh(context, sizes, DeviceOrder::Identity(devices));
+    std::vector<int64_t> dims(1 + Below(max_rank));
+    const bool divisible = Below(2) == 0;
+    for (int64_t& d : dims) {
+      d = divisible ? 1728 * (1 + Below(3))
+                    : std::vector<int>{1, 2, 3, 7, 10, 12, 30, 64}[Below(8)];
+    }
+    const ElementType type = Below(4) == 0 ? ElementType::kS8 : ElementType::kF32;
+    shape = context.WithDefaultLayout(context.MakeArray(type, dims));
+    const bool partial = Below(3) == 0;
+    from = Place(partial);
+    to = Place(partial);
+  }
+
+  std::string Text() const {
+    return absl::StrCat(from->ToString(), " -> ", to->ToString(), " of ", shape->ToString());
+  }
+
+  Context context;
+  const Shape* shape;
+  const Sharding *from, *to;
+
+ private:
+  int Below(int n) { return static_cast<int>(random_() % n); }
+  const Sharding* Place(bool partial) {
+    ShardingBuilder b(mesh_, shape->rank());
+    std::vector<int> order(mesh_->num_axes());
+    for (int k = 0; k < mesh_->num_axes(); ++k) order[k] = k;
+    std::shuffle(order.begin(), order.end(), random_);
+    for (int k : order) {
+      const int place = Below(shape->rank() + 2);
+      if (place < shape->rank()) b.dims[place].push_back(mesh_->FullAxis(k));
+      if (place == shape->rank() && partial) b.partial.push_back(mesh_->FullAxis(k));
+    }
+    for (AxisList& dim : b.dims) dim = Canonical(*mesh_, dim);
+    std::sort(b.partial.begin(), b.partial.end(),
+              [](const AxisRef& x, const AxisRef& y) { return x.axis < y.axis; });
+    return b.Intern(context);
+  }
+
+  std::mt19937& random_;
+  BaseMesh* mesh_;
+};
+
+double Bytes(const std::vector<Move>& moves) {
+  double bytes = 0;
+  for (const Move& m : moves) bytes += m.bytes;
+  return bytes;
+}
+
+void ExpectChain(const std::vector<Move>& moves, const Sharding* from, const Sharding* to) {
+  const Sharding* at = from;
+  for (const Move& m : moves) {
+    ASSERT_EQ(m.before, at);
+    ASSERT_GE(m.bytes, 0);
+    at = m.after;
+  }
+  ASSERT_EQ(at, to);
+}
+
+// All meshes of up to 7 axes that random numbers give, divisible and indivisible dimensions, and
+// axes over which a value is partial.
+TEST(GreedyReshard, SendsAtMostOneAndAHalfTimesTheBestOfTheSearch) {
+  std::mt19937 random(34);
+  int compared = 0, less = 0;
+  for (int k = 0; k < 4000; ++k) {
+    RandomReshard r(random, 7, 4);
+    SCOPED_TRACE(r.Text());
+    std::vector<Move> best, greedy;
+    internal::GreedyReshard(r.context, r.shape, r.from, r.to, &greedy);
+    ASSERT_NO_FATAL_FAILURE(ExpectChain(greedy, r.from, r.to));
+    if (!internal::SearchReshard(r.context, r.shape, r.from, r.to, &best, 100'000)) continue;
+    ++compared;
+    ASSERT_LE(Bytes(greedy), 1.5 * Bytes(best));
+    less += Bytes(greedy) < Bytes(best);
+  }
+  EXPECT_GT(compared, 3900);
+  EXPECT_GT(less, 100);  // by permutes that the search has not
+}
+
+TEST(GreedyReshard, SendsNothingWhereNothingMustBeSent) {
+  std::mt19937 random(35);
+  for (int k = 0; k < 300; ++k) {
+    RandomReshard r(random, 5, 3);
+    const Sharding* whole =
+        ReplicatedSharding(r.context, r.from->mesh(), r.from->rank(), r.from->manual());
+    std::vector<Move> moves;
+    internal::GreedyReshard(r.context, r.shape, whole, r.to, &moves);
+    EXPECT_EQ(Bytes(moves), 0) << r.Text();
+  }
+}
+
+TEST(ReshardBudget, ASearchEndsAtItsNumberOfStatesAndAppendsNothing) {
+  std::mt19937 random(36);
+  int ended = 0;
+  for (int k = 0; k < 300; ++k) {
+    RandomReshard r(random, 6, 3);
+    std::vector<Move> all, some;
+    ASSERT_TRUE(internal::SearchReshard(r.context, r.shape, r.from, r.to, &all));
+    const bool enough = internal::SearchReshard(r.context, r.shape, r.from, r.to, &some, 20);
+    ended += !enough;
+    EXPECT_EQ(Bytes(some), enough ? Bytes(all) : 0);
+    EXPECT_EQ(some.size(), enough ? all.size() : 0);
+  }
+  EXPECT_GT(ended, 30);
+  EXPECT_LT(ended, 270);
+}
+
+// A reshard of rank 8 between random placements of all axes.
+const ReshardPlan& PlanOverAll(Context& context, int axes, int64_t size, int rank) {
+  std::mt19937 random(axes);
+  const std::vector<int64_t> sizes(axes, size);
+  int64_t devices = 1;
+  for (int64_t s : sizes) devices *= s;
+  BaseMesh* const mesh = InternBaseMesh(context, sizes, DeviceOrder::Identity(devices));
+  const Sharding* ends[2];
+  for (const Sharding*& end : ends) {
+    ShardingBuilder b(mesh, rank);
+    std::vector<int> order(axes);
+    for (int k = 0; k < axes; ++k) order[k] = k;
+    std::shuffle(order.begin(), order.end(), random);
+    for (int k : order) b.dims[random() % rank].push_back(mesh->FullAxis(k));
+    for (AxisList& dim : b.dims) dim = Canonical(*mesh, dim);
+    end = b.Intern(context);
+  }
+  const Shape* shape = context.WithDefaultLayout(
+      context.MakeArray(ElementType::kF32, std::vector<int64_t>(rank, int64_t{1} << 6)));
+  return PlanReshard(context, shape, ends[0], ends[1]);
+}
+
+// Without a budget a search of 16 axes takes minutes and gigabytes, and of 20 axes it does not end.
+TEST(ReshardBudget, ManyAxesArePlannedGreedily) {
+  for (int axes : {12, 16, 20}) {
+    Context context;
+    const ReshardPlan& plan = PlanOverAll(context, axes, 2, 8);
+    EXPECT_TRUE(plan.greedy) << axes;
+    ASSERT_FALSE(plan.moves.empty());
+    ExpectChain(plan.moves, plan.moves.front().before, plan.moves.back().after);
+    // One permute, and then all-to-alls of what remains.
+    EXPECT_LE(plan.bytes, 8.0 * LocalBytes(context.WithDefaultLayout(context.MakeArray(
+                                               ElementType::kF32, std::vector<int64_t>(8, 64))),
+                                           *plan.moves.front().before));
+  }
+  Context context;
+  EXPECT_FALSE(PlanOverAll(context, 4, 2, 8).greedy);
+}
+
+// Parts of axes are axes of their own to a plan: here 14 of them.
+TEST(ReshardBudget, PartsOfLargeAxesArePlannedGreedily) {
+  std::mt19937 random(7);
+  int greedy = 0;
+  for (int k = 0; k < 10; ++k) {
+    Context context;
+    BaseMesh* const mesh =
+        InternBaseMesh(context, std::vector<int64_t>(7, 4), DeviceOrder::Identity(1 << 14));
+    const Sharding* ends[2];
+    for (const Sharding*& end : ends) {
+      std::vector<AxisRef> parts;
+      for (uint16_t axis = 0; axis < 7; ++axis) {
+        parts.push_back({axis, 1, 2});
+        parts.push_back({axis, 2, 2});
+      }
+      std::shuffle(parts.begin(), parts.end(), random);
+      ShardingBuilder b(mesh, 4);
+      for (const AxisRef& part : parts) b.dims[random() % 4].push_back(part);
+      for (AxisList& dim : b.dims) dim = Canonical(*mesh, dim);
+      end = b.Intern(context);
+    }
+    const Shape* shape = context.WithDefaultLayout(
+        context.MakeArray(ElementType::kF32, std::vector<int64_t>(4, 1 << 10)));
+    const ReshardPlan& plan = PlanReshard(context, shape, ends[0], ends[1]);
+    greedy += plan.greedy;
+    ExpectChain(plan.moves, ends[0], ends[1]);
+  }
+  EXPECT_GT(greedy, 5);
+}
+
+}  // namespace
+}  // namespace shardcall
