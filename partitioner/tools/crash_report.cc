@@ -11,6 +11,7 @@
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/kernels/ffi/guard/signal_names.h"
 #include "shardcall/partitioner/tools/command.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -24,6 +25,7 @@ void Say(const char* text) {
 }
 
 void OnCrash(int signal_number) {
+  RemovePartFiles();  // another thread may be writing one
   char did[64], what[kTextBytes], text[kTextBytes];
   std::snprintf(did, sizeof(did), "crashed (%s)", SignalName(signal_number));
   if (const RunningCall* const running = RunningCall::OfThisThread()) {

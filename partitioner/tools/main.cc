@@ -95,6 +95,7 @@ int Main(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) {
   shardcall::ReportCrashes();
+  shardcall::RemovePartFilesOnSignals();
   int code = shardcall::kExitInput;
   const auto run = [&]() -> absl::Status {
     code = shardcall::Main(std::vector<std::string>(argv + 1, argv + argc));

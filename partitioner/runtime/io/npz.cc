@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/io/npz.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <utility>
@@ -22,8 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/runtime/io/npy.h"
+#include "shardcall/partitioner/runtime/io/zip_output.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/narrow_float.h"
 
 namespace shardcall {
@@ -222,11 +220,16 @@ absl::Status AddArray(zip_t* zip, const std::string& path, const std::string& na
   return absl::OkStatus();
 }
 
-absl::Status WriteTo(const std::string& path, absl::string_view prefix,
+// Writes the archive into an open, empty file, which becomes that of `path`.
+absl::Status WriteTo(int file, const std::string& path, absl::string_view prefix,
                      absl::Span<const Tensor> tensors) {
-  int code = 0;
-  Zip zip(zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
-  if (zip == nullptr) return WriteError(path, ZipMessage(code));
+  ZipOutput output(file);
+  zip_error_t error;
+  zip_error_init(&error);
+  Zip zip(output.Open(&error));
+  const std::string why = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  if (zip == nullptr) return WriteError(path, why);
   bool need_names = false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
@@ -257,25 +260,6 @@ absl::Status WriteTo(const std::string& path, absl::string_view prefix,
   if (zip_close(zip.get()) != 0) return WriteError(path, zip_strerror(zip.get()));
   (void)zip.release();
   return absl::OkStatus();
-}
-
-// A device or a pipe is written to, not replaced by a file.
-absl::Status WriteToDevice(const std::string& path, absl::string_view prefix,
-                           absl::Span<const Tensor> tensors) {
-  std::string temporary = (std::filesystem::temp_directory_path() / "npz.XXXXXX").string();
-  const int made = mkstemp(temporary.data());
-  if (made < 0) return WriteError(temporary, std::strerror(errno));
-  close(made);
-  absl::Status status = WriteTo(temporary, prefix, tensors);
-  if (status.ok()) {
-    std::ifstream in(temporary, std::ios::binary);
-    std::ofstream out(path, std::ios::binary);
-    out << in.rdbuf();
-    out.close();
-    if (!in || !out) status = WriteError(path, "its device does not take it");
-  }
-  std::remove(temporary.c_str());
-  return status;
 }
 
 }  // namespace
@@ -326,18 +310,9 @@ absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::strin
 
 absl::Status WriteNpz(const std::string& path, absl::string_view prefix,
                       absl::Span<const Tensor> tensors) {
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return S_ISDIR(info.st_mode) ? WriteError(path, std::strerror(EISDIR))
-                                 : WriteToDevice(path, prefix, tensors);
-  }
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".part");
-  absl::Status status = WriteTo(temporary, prefix, tensors);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = WriteError(path, std::strerror(errno));
-  }
-  if (!status.ok()) std::remove(temporary.c_str());
-  return status;
+  const absl::Status status =
+      ReplaceFile(path, [&](int file) { return WriteTo(file, path, prefix, tensors); });
+  return DiagnosticCode(status) == "E061" ? WriteError(path, std::strerror(errno)) : status;
 }
 
 }  // namespace shardcall
