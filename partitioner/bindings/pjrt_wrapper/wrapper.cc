@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/crash_guard.h"
 #include "shardcall/kernels/ffi/load/library.h"
@@ -14,6 +15,7 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_extensions.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_functions.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/terminal_text.h"
 
 namespace shardcall::inline internal::pjrt {
 namespace {
@@ -139,9 +141,19 @@ absl::StatusOr<absl::variant<PassedThrough, Replacement>> Wrapper::Replace(
                    settings_.wrapped.c_str(), passed->why.c_str());
     }
   } else if (!settings_.report.empty()) {
-    SHARDCALL_RETURN_IF_ERROR(WriteReport(settings_, *absl::get<Replacement>(taken).program));
+    TellUnwritten(WriteReport(settings_, *absl::get<Replacement>(taken).program));
   }
   return taken;
+}
+
+// A program that nobody reports is worth more than none.
+void Wrapper::TellUnwritten(const absl::Status& report) {
+  if (report.ok()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::exchange(told_of_report_, true)) return;
+  const absl::string_view code = DiagnosticCode(report);
+  const std::string why(absl::StripLeadingAsciiWhitespace(report.message().substr(code.size())));
+  std::fprintf(stderr, "W209 no report is written: %s\n", WithoutControls(why).c_str());
 }
 
 absl::Status Wrapper::Change(const std::string& target,

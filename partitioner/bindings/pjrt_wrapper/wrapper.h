@@ -68,6 +68,8 @@ class Wrapper {
   absl::Status Change(const std::string& target,
                       const std::function<absl::Status(TargetRegistry&)>& change);
   absl::Status Open();
+  // W209 for the first report that could not be written.
+  void TellUnwritten(const absl::Status& report);
   void FillTable(const void* real);
   void RefuseEverything();
 
@@ -84,6 +86,7 @@ class Wrapper {
   std::shared_ptr<const Registry> first_registry_;  // lowerings refer to it
   absl::flat_hash_set<std::string> framework_handlers_;
   std::set<std::string> told_;  // reasons of W205 that were printed
+  bool told_of_report_ = false;
   std::set<std::string> version_texts_;
 };
 

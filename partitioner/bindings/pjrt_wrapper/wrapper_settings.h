@@ -29,7 +29,7 @@ absl::Status FillRegistry(const WrapperSettings& settings, Registry* registry);
 std::string RulesVersion(const WrapperSettings& settings);
 
 // Writes NAME.PID.N.json and NAME.PID.N.html into settings.report, which is created if needed; N
-// is a number that is unique in this process. E061.
+// is a number that is unique in this process. E061, which must not stop the program: W209.
 absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program);
 
 }  // namespace shardcall::inline internal::pjrt

@@ -33,6 +33,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/axis_names.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace nb = nanobind;
 
@@ -354,6 +355,10 @@ void DefinePrograms(nb::module_& m) {
   m.def(
       "looks_like_stablehlo", [](const nb::bytes& b) { return LooksLikeStablehlo(ViewOf(b)); },
       "bytes"_a);
+  m.def(
+      "write_file",
+      [](const std::string& path, const std::string& text) { Check(WriteWholeFile(path, text)); },
+      "path"_a, "text"_a);
   m.def("partition", &PartitionProgram, "request"_a);
   m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
         "platform"_a);

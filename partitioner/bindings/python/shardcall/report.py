@@ -2,8 +2,10 @@
 """What a partitioned program sends, and why."""
 import html
 import json
+import os
 from typing import Any, Optional
 
+from shardcall import _core
 from shardcall.types import Path
 
 
@@ -61,9 +63,8 @@ class Report:
         return self._core.explain('html')
 
     def save(self, path: Path) -> None:
-        """Writes to_html() into a file."""
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(self.to_html())
+        """Writes to_html() into a file, whole or not at all. Raises Error (E061) if that fails."""
+        _core.write_file(os.fspath(path), self.to_html())
 
     def __str__(self):
         return self._core.explain('text')

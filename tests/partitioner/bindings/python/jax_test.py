@@ -72,6 +72,20 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_array_equal(products, theirs[1])
         self.assertEqual(self.reports(), 1)  # jax.jit is not ours
 
+    def test_a_report_that_cannot_be_written_is_a_warning_and_the_program_runs(self):
+        blocked = os.path.join(self.folder.name, 'file')
+        with open(blocked, 'w', encoding='utf-8'):
+            pass
+        step = sj.jit(lambda x: x + 1, report=blocked, strict=True)
+        again = sj.jit(lambda x: x + 2, report=blocked, strict=True)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter('always')
+            np.testing.assert_array_equal(step(self.x), np.asarray(self.x) + 1)
+            np.testing.assert_array_equal(again(self.x), np.asarray(self.x) + 2)
+        told = [str(w.message) for w in told if 'W209' in str(w.message)]
+        self.assertEqual(1, len(told), told)
+        self.assertRegex(told[0], r'^W209 no report of jit__lambda\w* is written: ".*/file/.*Fix: ')
+
     def test_shards_are_of_the_size_that_their_sharding_says(self):
         out = self.ours(lambda x, w: (x + 1, x @ w),
                         out_shardings=(sharded('data'), sharded(None, 'model')))(self.x, self.w)

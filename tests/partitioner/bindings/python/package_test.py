@@ -81,6 +81,13 @@ class PackageTest(unittest.TestCase):
         self.assertIn('<table', report.to_html())
         self.assertTrue(report._repr_html_().startswith('<iframe'))
         self.assertNotIn('<table', report._repr_html_())  # within an attribute
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, 'page.html')
+            page.touch(0o640)
+            report.save(page)
+            self.assertEqual(report.to_html(), page.read_text(encoding='utf-8'))
+            self.assertEqual(0o640, page.stat().st_mode & 0o777)
+            self.assertEqual(self.code_of(report.save, page / 'inside'), 'E061')
         report.expect('all-gather=0, bytes<=80')
         self.assertEqual(self.code_of(report.expect, 'all-reduce=0'), 'E221')
         self.assertEqual(self.code_of(report.expect, 'nonsense'), 'E220')

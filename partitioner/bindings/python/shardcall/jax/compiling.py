@@ -137,6 +137,18 @@ def _why_not(build_options):
     return None
 
 
+def _write_report(program, folder, computation):
+    """Training goes on without its reports, for example when the disk is full."""
+    try:
+        program.write_report(folder)
+    except Error as error:
+        if error.code != 'E061':
+            raise
+        why = str(error).removeprefix(error.code).lstrip()
+        telling.once(f'W209 no report of {conversion.name_of(computation)} is written: {why}',
+                     ('W209', folder))
+
+
 def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     settings = _settings.current()
     original = _ORIGINAL or compat.compile_step()
@@ -160,7 +172,7 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     if settings.only_partition:
         raise _Partitioned(program)
     if settings.report:
-        program.write_report(settings.report)
+        _write_report(program, settings.report, computation)
     platform = _platform(backend)
     code, proto, why, shardy, functions, names = program.for_jax(
         platform, _known(platform), partitioners.known_to_xla(), _ordinals(backend, devices),

@@ -37,7 +37,8 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       allow_replicate: targets without a rule that may be gathered, or ('all',).
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
       strict: what cannot be taken over is an error, not a warning.
-      report: a folder: each program that is compiled writes a page and JSON there.
+      report: a folder: each program that is compiled writes a page and JSON there. A
+        folder that cannot be written is a warning (W209).
 
     Raises:
       shardcall.Error: a rule that does not parse (E110), a file that cannot be read (E143).
