@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -57,27 +56,6 @@ std::string ExplainText(const PartitionedProgram& p) {
   return out;
 }
 
-absl::StatusOr<double> ParseAmount(absl::string_view text) {
-  static const std::pair<const char*, double> kUnits[] = {
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-      {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
-      {"B", 1}};
-  double scale = 1;
-  for (const auto& [unit, factor] : kUnits) {
-    const absl::string_view u(unit);
-    if (text.size() > u.size() && text.substr(text.size() - u.size()) == u) {
-      scale = factor;
-      text.remove_suffix(u.size());
-      break;
-    }
-  }
-  double value = 0;
-  if (!absl::SimpleAtod(absl::StripAsciiWhitespace(text), &value) || !(value >= 0)) {
-    return absl::InvalidArgumentError("not a number");
-  }
-  return value * scale;
-}
-
 }  // namespace
 
 std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format) {
@@ -116,8 +94,8 @@ absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) 
     const bool subject_ok =
         term.subject == "bytes" || term.subject == "fallbacks" ||
         (OpcodeFromText(term.subject, &opcode) && HasTrait(opcode, kCollectiveOp));
-    const absl::StatusOr<double> amount = ParseAmount(part.substr(end));
-    if (!known || !subject_ok || !amount.ok()) return ToStatus(d);
+    const absl::optional<double> amount = ParseBytes(part.substr(end));
+    if (!known || !subject_ok || !amount.has_value()) return ToStatus(d);
     term.limit = *amount;
     terms.push_back(term);
   }

@@ -18,6 +18,7 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/tools/flags.h"
+#include "shardcall/sharding/base/max_input.h"
 
 namespace shardcall::inline internal {
 
@@ -45,8 +46,9 @@ int Fail(const absl::Status& status);
 int FailUsage(const absl::Status& status);
 
 // Checks and input shared by the verbs.
-absl::Status OneInput(const Flags& flags);                       // checks that there is one input
-absl::StatusOr<std::string> ReadInput(const std::string& path);  // "-": stdin; E060
+absl::Status OneInput(const Flags& flags);  // checks that there is one input
+// "-": stdin. E060, and E064 beyond `max_input`.
+absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_input);
 // "-" or "": stdout. Files are written atomically.
 absl::Status WriteOutput(const std::string& path, absl::string_view text);
 // Text; HloProto if the name ends in .hlo.pb; else if in .pb, the form of the
@@ -54,7 +56,8 @@ absl::Status WriteOutput(const std::string& path, absl::string_view text);
 absl::Status WriteModule(const std::string& path, const Module& module, ProtoForm input,
                          const PrintOptions& text = {});
 struct Session {
-  std::string converter;  // a PJRT plugin; empty: search for one
+  std::string converter;          // a PJRT plugin; empty: search for one
+  int64_t max_input = kMaxInput;  // of a program or manifest, in bytes
   TargetRegistry targets;
   HandlerRegistry handlers;
   LoweringRegistry lowerings;

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -16,6 +17,12 @@ const FlagSpec* Find(absl::Span<const FlagSpec> specs, absl::string_view name) {
     if (s.name == name) return &s;
   }
   return nullptr;
+}
+
+absl::StatusOr<int64_t> BytesOf(absl::string_view name, const std::string& value) {
+  const absl::optional<double> bytes = ParseBytes(value);
+  if (bytes.has_value() && *bytes < 9e18) return static_cast<int64_t>(*bytes);
+  return Usage(absl::StrCat("--", name, "=", value, ": not a size such as 4GiB"));
 }
 
 }  // namespace
@@ -61,6 +68,9 @@ absl::StatusOr<Flags> Flags::Parse(absl::Span<const std::string> args,
     if (spec->kind == FlagSpec::Kind::kNumber && !absl::SimpleAtod(value, &number)) {
       return Usage(absl::StrCat("--", name, "=", value, ": not a number"));
     }
+    if (spec->kind == FlagSpec::Kind::kBytes) {
+      SHARDCALL_RETURN_IF_ERROR(BytesOf(name, value).status());
+    }
     flags.values_[name].push_back(value);
   }
   return flags;
@@ -93,6 +103,10 @@ absl::StatusOr<double> Flags::Double(absl::string_view name, double fallback) co
     return Usage(absl::StrCat("--", name, "=", Get(name), ": not a number"));
   }
   return value;
+}
+
+absl::StatusOr<int64_t> Flags::Bytes(absl::string_view name, int64_t fallback) const {
+  return Has(name) ? BytesOf(name, Get(name)) : fallback;
 }
 
 }  // namespace shardcall::inline internal

@@ -19,7 +19,7 @@ struct FlagSpec {
   absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
   absl::string_view value;  // "N"; empty: a switch without value
   absl::string_view help;
-  enum class Kind { kText, kInteger, kNumber } kind = Kind::kText;
+  enum class Kind { kText, kInteger, kNumber, kBytes } kind = Kind::kText;
 };
 
 class Flags {
@@ -37,6 +37,8 @@ class Flags {
   // For flags whose value is a number.
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback) const;
   absl::StatusOr<double> Double(absl::string_view name, double fallback) const;
+  // Of kind kBytes: "1000", "200MB", "1.5GiB".
+  absl::StatusOr<int64_t> Bytes(absl::string_view name, int64_t fallback) const;
 
  private:
   std::vector<std::string> positional_;

@@ -17,7 +17,7 @@ namespace shardcall::inline internal {
 absl::StatusOr<Module> LoadModule(const std::string& path, const Session& session,
                                   double* parse_us) {
   const std::string name = path == "-" ? "<stdin>" : path;
-  SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path));
+  SHARDCALL_ASSIGN_OR_RETURN(std::string text, ReadInput(path, session.max_input));
   pjrt::ReadOptions options{.converter = session.converter};
   if (absl::EndsWith(path, ".pb")) options.form = pjrt::ReadOptions::Form::kBinary;
   if (absl::EndsWith(path, ".hlo") || absl::EndsWith(path, ".txt")) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, writing, options and exit codes that the verbs share.
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -43,11 +41,9 @@ absl::Status OneInput(const Flags& flags) {
       absl::StrCat("expected one input file, found ", flags.positional().size(), "; see --help"));
 }
 
-absl::StatusOr<std::string> ReadInput(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  return ReadWholeFile(path);
+absl::StatusOr<std::string> ReadInput(const std::string& path, int64_t max_input) {
+  return path == "-" ? ReadWholeStream(stdin, "<stdin>", max_input)
+                     : ReadWholeFile(path, max_input);
 }
 
 absl::Status WriteOutput(const std::string& path, absl::string_view text) {
@@ -98,6 +94,7 @@ absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   auto session = std::make_unique<Session>();
   session->converter = flags.Get("converter");
+  SHARDCALL_ASSIGN_OR_RETURN(session->max_input, flags.Bytes("max-input", kMaxInput));
   SHARDCALL_RETURN_IF_ERROR(
       RegisterBuiltins(session->targets, session->handlers, session->lowerings));
   SHARDCALL_RETURN_IF_ERROR(RegisterInspectSharding(session->targets));
@@ -108,8 +105,8 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
     SHARDCALL_ASSIGN_OR_RETURN(deadline, Deadline(flags));
   }
   for (const std::string& path : flags.All("plugin")) {
-    SHARDCALL_RETURN_IF_ERROR(
-        LoadPlugin(path, &session->targets, &session->handlers, &session->lowerings, deadline));
+    SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers,
+                                         &session->lowerings, deadline, session->max_input));
   }
   PartitionOptions& o = session->options;
   o.targets = &session->targets;

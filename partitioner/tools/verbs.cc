@@ -17,6 +17,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"cost", "NAME=N,...", "the machine: bandwidth, flops, memory per second; latency; trips"},
       {"converter", "FILE",
        "the PJRT plugin for StableHLO that needs one; default: one that is found"},
+      {"max-input", "SIZE", "most that is read of a program or manifest, as 512MB; default 4GiB",
+       FlagSpec::Kind::kBytes},
   };
   return *kFlags;
 }
@@ -57,7 +59,9 @@ const std::vector<Verb>& Verbs() {
         {"no-metadata", "", "without metadata and the tables of source lines"},
         {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
         {"converter", "FILE",
-         "the PJRT plugin for StableHLO that needs one; default: one that is found"}},
+         "the PJRT plugin for StableHLO that needs one; default: one that is found"},
+        {"max-input", "SIZE", "most that is read of a program or manifest, as 512MB; default 4GiB",
+         FlagSpec::Kind::kBytes}},
        RunPrint},
       {"propagate", "IN [--num-partitions=N] [-o OUT]",
        "the same program with the decided sharding on every instruction",
@@ -106,7 +110,9 @@ const std::vector<Verb>& Verbs() {
         {"vjp", "", "hold the target's VJP against finite differences, and check its rule"},
         {"seed", "S", "of the random inputs; default 0", FlagSpec::Kind::kInteger},
         {"converter", "FILE",
-         "the PJRT plugin for StableHLO that needs one; default: one that is found"}},
+         "the PJRT plugin for StableHLO that needs one; default: one that is found"},
+        {"max-input", "SIZE", "most that is read of a program or manifest, as 512MB; default 4GiB",
+         FlagSpec::Kind::kBytes}},
        RunCheckRule},
       {"compile", "IN --pjrt-plugin=FILE --topology=1x1x8 [--target-config=FILE] [-o OUT]",
        "partition, and compile by a PJRT plugin for devices that need not be there; memory as JSON",
@@ -142,7 +148,9 @@ const std::vector<Verb>& Verbs() {
        "[--plugin=FILE]",
        "custom-call targets that are registered",
        "shardcall targets",
-       {{"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"}},
+       {{"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
+        {"max-input", "SIZE", "most that is read of a manifest, as 512MB; default 4GiB",
+         FlagSpec::Kind::kBytes}},
        RunTargets},
   };
   return *kVerbs;

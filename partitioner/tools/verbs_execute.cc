@@ -148,10 +148,11 @@ absl::StatusOr<Module> LoadToRun(const Flags& flags, const Session& session) {
   return module;
 }
 
-absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Module& module) {
+absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Session& session,
+                                           const Module& module) {
   return WithinMemory("the inputs", [&]() -> absl::StatusOr<std::vector<Tensor>> {
     const std::vector<LeafShape> leaves = ParameterLeaves(module);
-    if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves);
+    if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves, session.max_input);
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-inputs", 0));
     return RandomInputs(leaves, static_cast<uint64_t>(seed));
   });
@@ -164,7 +165,7 @@ int Run(const Flags& flags, Session& session) {
   if (absl::Status s = CheckWhoWrites(*e, flags); !s.ok()) return fail(s);
   absl::StatusOr<Module> module = LoadToRun(flags, session);
   if (!module.ok()) return fail(module.status());
-  absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
+  absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, *module);
   if (!inputs.ok()) return fail(inputs.status());
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<std::vector<Tensor>> outputs = std::vector<Tensor>();
@@ -205,7 +206,7 @@ int DoVerify(const Flags& flags, Session& session) {
   if (!module.ok()) return fail(module.status());
   std::vector<Tensor> given;
   if (flags.Has("inputs")) {
-    absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, *module);
+    absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, *module);
     if (!inputs.ok()) return fail(inputs.status());
     given = *std::move(inputs);
   }
@@ -239,7 +240,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0], session));
     what.program = &module;
     if (flags.Has("inputs")) {
-      SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, module));
+      SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, session, module));
     }
     return CheckTarget(what, session.targets, session.handlers);
   }();

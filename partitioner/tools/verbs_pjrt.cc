@@ -56,7 +56,8 @@ absl::Status Compile(const Flags& flags, Session& session) {
   topology.shape = flags.Get("topology");
   topology.more = CreateOptions(flags);
   if (flags.Has("target-config")) {
-    SHARDCALL_ASSIGN_OR_RETURN(topology.target_config, ReadInput(flags.Get("target-config")));
+    SHARDCALL_ASSIGN_OR_RETURN(topology.target_config,
+                               ReadInput(flags.Get("target-config"), kMaxInput));
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const pjrt::Plugin> plugin,
                              pjrt::Plugin::Open(flags.Get("pjrt-plugin")));

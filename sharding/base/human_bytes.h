@@ -5,12 +5,18 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
 // "512 B", "1.75 GiB".
 std::string HumanBytes(double bytes);
+
+// The reverse of "12", "1.5GiB", "200 MB": units of 1024 and of 1000. Nothing where the text is no
+// amount.
+absl::optional<double> ParseBytes(absl::string_view text);
 
 }  // namespace shardcall
 

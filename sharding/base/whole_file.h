@@ -4,12 +4,15 @@
 #ifndef SHARDCALL_SHARDING_BASE_WHOLE_FILE_H_
 #define SHARDCALL_SHARDING_BASE_WHOLE_FILE_H_
 
+#include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/base/max_input.h"
 
 namespace shardcall::inline internal {
 
@@ -17,8 +20,16 @@ namespace shardcall::inline internal {
 // why, where `error` is not 0 but a value of errno.
 absl::Status FileError(const char* code, const std::string& path, const char* what, int error = 0);
 
-// E060 if the file cannot be read, which includes a directory.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+// E064, unless a file of `bytes` bytes may be read.
+absl::Status CheckInputSize(const std::string& name, int64_t bytes, int64_t max_input);
+
+// E060 if the file cannot be read, which includes a directory, and E064 if it is larger than
+// `max_input`. Nothing is read of a regular file that is too large; of a pipe or a device, no more
+// than the limit.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_input = kMaxInput);
+// The same of an open stream, such as standard input.
+absl::StatusOr<std::string> ReadWholeStream(std::FILE* stream, const std::string& name,
+                                            int64_t max_input = kMaxInput);
 
 // Writes a file whole or not at all. `write` gets the descriptor of an empty regular file, which it
 // can seek in and does not close; once it returns OK, that file takes the place of `path`:

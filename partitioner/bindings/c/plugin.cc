@@ -223,9 +223,9 @@ absl::Status RegisterPlugin(const Shardcall_Plugin* plugin, absl::string_view so
 }
 
 absl::Status LoadPlugin(const std::string& path, TargetRegistry* targets, HandlerRegistry* handlers,
-                        LoweringRegistry* lowerings, absl::Duration deadline) {
+                        LoweringRegistry* lowerings, absl::Duration deadline, int64_t max_input) {
   if (absl::EndsWith(path, ".json")) {
-    return LoadManifestFile(path, targets, handlers, lowerings, deadline);
+    return LoadManifestFile(path, targets, handlers, lowerings, deadline, max_input);
   }
   SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, Library::Open(path, deadline));
   void* const entry = library->Find("shardcall_plugin");

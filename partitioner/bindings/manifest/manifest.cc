@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 
-#include <sys/stat.h>
-
-#include <fstream>
-#include <sstream>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi.h"
@@ -14,24 +9,20 @@
 #include "shardcall/partitioner/bindings/all_or_nothing.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace manifest {
 
-absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix) {
-  struct stat info;  // since a stream over a directory opens without error
-  std::ifstream in(path, std::ios::binary);
-  if (!in || stat(path.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) {
-    Diagnostic d;
-    d.code = "E143";
-    d.message = absl::StrCat("\"", path, "\" cannot be read");
-    d.fix = fix;
-    return ToStatus(d, absl::StatusCode::kNotFound);
-  }
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
+absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix, int64_t max_input) {
+  absl::StatusOr<std::string> bytes = ReadWholeFile(path, max_input);
+  if (bytes.ok() || DiagnosticCode(bytes.status()) == "E064") return bytes;
+  Diagnostic d;
+  d.code = "E143";
+  d.message = absl::StrCat("\"", path, "\" cannot be read");
+  d.fix = fix;
+  return ToStatus(d, absl::StatusCode::kNotFound);
 }
 
 absl::Status ManifestReader::Read(const Json& j) {
@@ -162,7 +153,7 @@ absl::Status ManifestReader::ReadTypes(const Json& j) {
 
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers,
-                          LoweringRegistry* lowerings, absl::Duration deadline) {
+                          LoweringRegistry* lowerings, absl::Duration deadline, int64_t max_input) {
   // The parser keeps only the last of equal keys, so look for repeated ones here.
   std::vector<std::set<std::string>> keys;
   std::string twice;
@@ -195,16 +186,18 @@ absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                      .fix = "Leave one of the two out"});
   }
   return AllOrNothing(targets, handlers, lowerings, [&] {
-    return manifest::ManifestReader(file_name, targets, handlers, lowerings, deadline).Read(j);
+    return manifest::ManifestReader(file_name, targets, handlers, lowerings, deadline, max_input)
+        .Read(j);
   });
 }
 
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
                               HandlerRegistry* handlers, LoweringRegistry* lowerings,
-                              absl::Duration deadline) {
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string text,
-                             manifest::ReadFile(path, "check the path given to --plugin"));
-  return LoadManifest(text, path, targets, handlers, lowerings, deadline);
+                              absl::Duration deadline, int64_t max_input) {
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const std::string text,
+      manifest::ReadFile(path, "check the path given to --plugin", max_input));
+  return LoadManifest(text, path, targets, handlers, lowerings, deadline, max_input);
 }
 
 }  // namespace shardcall

@@ -58,6 +58,7 @@
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -67,6 +68,7 @@
 #include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/max_input.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -74,18 +76,21 @@ namespace shardcall SHARDCALL_PUBLIC {
 // Registers every target of the manifest. Without `handlers` it registers only the rules, and a
 // manifest with a library is E142. Errors: E141 invalid JSON, unknown keys, or a name that is
 // registered already; E110 a rule that does not parse; E140 an unknown kernel; E131 attributes
-// that do not parse; E142 to E145 a library, a symbol or a handler that cannot be used; E319 one
+// that do not parse; E064 a program that it names and that is larger than `max_input` bytes; E142
+// to E145 a library, a symbol or a handler that cannot be used; E319 one
 // that does not return.
 absl::Status LoadManifest(absl::string_view json, absl::string_view file_name,
                           TargetRegistry* targets, HandlerRegistry* handlers = nullptr,
                           LoweringRegistry* lowerings = nullptr,
-                          absl::Duration deadline = kLoadDeadline);
+                          absl::Duration deadline = kLoadDeadline, int64_t max_input = kMaxInput);
 
-// The same from a file. E143 if it cannot be read.
+// The same from a file. E143 if it cannot be read; E064 if it, or a program that it names, is
+// larger than `max_input` bytes.
 absl::Status LoadManifestFile(const std::string& path, TargetRegistry* targets,
                               HandlerRegistry* handlers = nullptr,
                               LoweringRegistry* lowerings = nullptr,
-                              absl::Duration deadline = kLoadDeadline);
+                              absl::Duration deadline = kLoadDeadline,
+                              int64_t max_input = kMaxInput);
 
 }  // namespace shardcall
 

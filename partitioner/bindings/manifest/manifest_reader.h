@@ -21,19 +21,20 @@ namespace shardcall::inline internal::manifest {
 
 using Json = nlohmann::ordered_json;
 
-// E143 with that fix if the file cannot be read.
-absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix);
+// E143 with that fix if the file cannot be read; E064 if it is too large.
+absl::StatusOr<std::string> ReadFile(const std::string& path, const char* fix, int64_t max_input);
 
 // Reads one manifest, once.
 class ManifestReader {
  public:
   ManifestReader(absl::string_view file_name, TargetRegistry* targets, HandlerRegistry* handlers,
-                 LoweringRegistry* lowerings, absl::Duration deadline)
+                 LoweringRegistry* lowerings, absl::Duration deadline, int64_t max_input)
       : file_(file_name),
         targets_(*targets),
         handlers_(handlers),
         lowerings_(lowerings),
-        deadline_(deadline) {}
+        deadline_(deadline),
+        max_input_(max_input) {}
 
   absl::Status Read(const Json& j);
 
@@ -80,6 +81,7 @@ class ManifestReader {
   HandlerRegistry* handlers_;
   LoweringRegistry* lowerings_;
   const absl::Duration deadline_;
+  const int64_t max_input_;  // of the programs that it names
   std::shared_ptr<const Library> library_;
 };
 

@@ -34,7 +34,7 @@ absl::Status ManifestReader::ReadFacts(const Json& j, const std::string& where) 
   if (!j.contains("vjp")) return absl::OkStatus();
   SHARDCALL_ASSIGN_OR_RETURN(
       VjpSpec vjp, ReadManifestVjp(j["vjp"], where + ".vjp", Error(), [this](const auto& path) {
-        return ReadFile(Beside(path), "give the path of HLO text, beside the manifest");
+        return ReadFile(Beside(path), "give the path of HLO text, beside the manifest", max_input_);
       }));
   return targets_.RegisterVjp(name, std::move(vjp));
 }
@@ -160,7 +160,8 @@ absl::Status ManifestReader::ReadReference(const Json& j, const std::string& whe
   }
   SHARDCALL_ASSIGN_OR_RETURN(const std::string path, String(j, "partition_like", where));
   SHARDCALL_ASSIGN_OR_RETURN(
-      std::string hlo, ReadFile(Beside(path), "give the path of HLO text, beside the manifest"));
+      std::string hlo,
+      ReadFile(Beside(path), "give the path of HLO text, beside the manifest", max_input_));
   return In(RegisterPartitionLike(name, std::move(hlo), &targets_, source), Beside(path));
 }
 

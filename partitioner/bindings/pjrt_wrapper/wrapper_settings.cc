@@ -5,8 +5,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -61,8 +59,8 @@ std::string RulesVersion(const WrapperSettings& settings) {
     hash.Add(text).AddWord(text.size());  // so that "a", "b" is not "ab"
   };
   for (const std::string& plugin : settings.plugins) {
-    std::ifstream in(plugin, std::ios::binary);
-    add(std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()));
+    // Loading it reports what cannot be read.
+    add(ReadWholeFile(plugin).value_or(std::string()));
   }
   for (const std::string& target : settings.allow_replicate) add(target);
   return absl::StrCat("shardcall ", kVersion, " rules ", absl::StrFormat("%016x", hash.value()));

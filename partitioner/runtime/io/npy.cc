@@ -75,19 +75,26 @@ std::string NpyArray::DtypeName() const {
   }
 }
 
-absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view name) {
-  if (bytes.size() < 10 || bytes.substr(0, 6) != kMagic) return Bad(name, "no magic string");
-  const int version = static_cast<unsigned char>(bytes[6]);
+absl::StatusOr<int64_t> NpyHeadBytes(absl::string_view prefix, absl::string_view name) {
+  constexpr int64_t kLargest = 1 << 20;
+  if (prefix.size() < 10 || prefix.substr(0, 6) != kMagic) return Bad(name, "no magic string");
+  const int version = static_cast<unsigned char>(prefix[6]);
   if (version < 1 || version > 3) return Bad(name, absl::StrCat("version ", version));
   const size_t length_bytes = version == 1 ? 2 : 4;
-  size_t length = 0;
-  if (bytes.size() < 8 + length_bytes) return Bad(name, "the header is cut off");
+  if (prefix.size() < 8 + length_bytes) return Bad(name, "the header is cut off");
+  int64_t length = 0;
   for (size_t k = 0; k < length_bytes; ++k) {
-    length |= static_cast<size_t>(static_cast<unsigned char>(bytes[8 + k])) << (8 * k);
+    length |= static_cast<int64_t>(static_cast<unsigned char>(prefix[8 + k])) << (8 * k);
   }
-  const size_t begin = 8 + length_bytes;
-  if (length > bytes.size() - begin) return Bad(name, "the header is cut off");
-  const absl::string_view header = bytes.substr(begin, length);
+  if (length > kLargest) return Bad(name, absl::StrCat("a header of ", length, " bytes"));
+  return static_cast<int64_t>(8 + length_bytes) + length;
+}
+
+absl::StatusOr<NpyHead> ParseNpyHead(absl::string_view bytes, absl::string_view name) {
+  SHARDCALL_ASSIGN_OR_RETURN(const int64_t head_bytes,
+                             NpyHeadBytes(bytes.substr(0, kNpyPrefix), name));
+  if (static_cast<int64_t>(bytes.size()) < head_bytes) return Bad(name, "the header is cut off");
+  const absl::string_view header = bytes.substr(0, head_bytes);
   absl::string_view descr = Field(header, "descr");
   absl::string_view shape = Field(header, "shape");
   const absl::string_view order = Field(header, "fortran_order");
@@ -96,7 +103,8 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
     return Bad(name, absl::StrCat("dtype ", descr, " is not a plain one"));
   }
   descr = descr.substr(1, descr.size() - 2);
-  NpyArray array;
+  NpyHead head;
+  NpyArray& array = head.array;
   const char byte_order = descr[0];
   array.kind = descr[1];
   int64_t size = 0;
@@ -122,18 +130,21 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
     elements *= dim;
     array.dims.push_back(dim);
   }
-  const absl::string_view data = bytes.substr(begin + length);
-  if (static_cast<int64_t>(data.size()) != elements * array.item_bytes) {
-    return Bad(name, absl::StrCat("it holds ", data.size(), " bytes where its shape needs ",
-                                  elements * array.item_bytes));
-  }
-  array.data = std::string(data);
-  if (byte_order == '>' && array.item_bytes > 1) {
+  head.data_bytes = elements * array.item_bytes;
+  head.swapped = byte_order == '>' && array.item_bytes > 1;
+  head.fortran = order == "True" && array.dims.size() > 1 && elements > 0;
+  return head;
+}
+
+NpyArray WithData(NpyHead head, std::string data) {
+  NpyArray array = std::move(head.array);
+  array.data = std::move(data);
+  if (head.swapped) {
     SwapBytes(&array.data, array.kind == 'c'   ? array.item_bytes / 2
                            : array.kind == 'U' ? 4
                                                : array.item_bytes);
   }
-  if (order == "True" && array.dims.size() > 1 && elements > 0) {
+  if (head.fortran) {
     const int width = array.item_bytes;
     std::string c_order(array.data.size(), '\0');
     int64_t at = 0;
@@ -145,6 +156,20 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
     array.data = std::move(c_order);
   }
   return array;
+}
+
+absl::Status CheckNpyData(const NpyHead& head, int64_t bytes, absl::string_view name) {
+  if (bytes == head.data_bytes) return absl::OkStatus();
+  return Bad(name,
+             absl::StrCat("it holds ", bytes, " bytes where its shape needs ", head.data_bytes));
+}
+
+absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view name) {
+  SHARDCALL_ASSIGN_OR_RETURN(NpyHead head, ParseNpyHead(bytes, name));
+  SHARDCALL_ASSIGN_OR_RETURN(const int64_t begin, NpyHeadBytes(bytes.substr(0, kNpyPrefix), name));
+  const absl::string_view data = bytes.substr(begin);
+  SHARDCALL_RETURN_IF_ERROR(CheckNpyData(head, static_cast<int64_t>(data.size()), name));
+  return WithData(std::move(head), std::string(data));
 }
 
 std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims) {

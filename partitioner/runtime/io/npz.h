@@ -5,10 +5,14 @@
 // On reading, float32 is also accepted for a narrow float if every value is exact, and numpy's
 // void types of the right width for a type that numpy lacks.
 //
-// Errors are E201 to E207 of sharding/DIAGNOSTICS.md.
+// An array is read only where a leaf wants it and its header has the type and shape of the leaf. So
+// memory is bounded by the leaves, whatever the entries of the archive inflate to.
+//
+// Errors are E201 to E207 and E064 of sharding/DIAGNOSTICS.md.
 #ifndef SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_
 #define SHARDCALL_PARTITIONER_RUNTIME_IO_NPZ_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,13 +23,16 @@
 #include "shardcall/partitioner/runtime/io/random_inputs.h"  // IWYU pragma: export
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
+#include "shardcall/sharding/base/max_input.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// The arrays `<prefix>0`, .. for the given leaves; tokens have none.
+// The arrays `<prefix>0`, .. for the given leaves; tokens have none. E064 if the file is more than
+// `max_input` bytes larger than the leaves.
 absl::StatusOr<std::vector<Tensor>> ReadNpz(const std::string& path, absl::string_view prefix,
-                                            absl::Span<const LeafShape> leaves);
+                                            absl::Span<const LeafShape> leaves,
+                                            int64_t max_input = kMaxInput);
 
 // Writes to a temporary file and renames it, so that the file is complete or absent. The bytes
 // depend only on the tensors.

@@ -234,6 +234,14 @@ TEST_F(Npz, WrongNamesShapesAndTypesAreTold) {
   EXPECT_EQ(code(File("text.npz"), {f2}), "E202");
 }
 
+TEST_F(Npz, AFileMayBeLargerThanItsArraysByTheLimit) {
+  ASSERT_TRUE(WriteNpz(File("a.npz"), "arg", {F32({2}, {1, 2})}).ok());
+  const std::vector<LeafShape> leaves = {{ElementType::kF32, {2}, {}}};
+  const int64_t size = static_cast<int64_t>(std::filesystem::file_size(File("a.npz")));
+  EXPECT_TRUE(ReadNpz(File("a.npz"), "arg", leaves, size - 8).ok());
+  EXPECT_EQ(DiagnosticCode(ReadNpz(File("a.npz"), "arg", leaves, size - 9).status()), "E064");
+}
+
 TEST_F(Npz, AFileThatCannotBeWrittenLeavesNothingBehind) {
   EXPECT_EQ(DiagnosticCode(WriteNpz(File("no/such/folder/a.npz"), "out", {F32({1}, {1})})), "E207");
   std::filesystem::create_directories(File("taken.npz/inside"));

@@ -7,10 +7,12 @@ import glob
 import os
 import re
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
 import command  # noqa: E402
@@ -100,6 +102,7 @@ class Usage(CommandTest):
                 (('explain', MLP, '--expect=all-gather'), 'E220'),
                 (('propagate', MLP, '--allow-output=yes'), '0 and 1'),
                 (('propagate', MLP, '--allow-output=1,0,1'), 'found 3'),
+                (('print', MLP, '--max-input=much'), 'not a size such as 4GiB'),
                 (('reshard', '--shape=f32[4]'), '--from is missing')):
             result = self.check(USAGE, *args)
             self.assertIn(told, result.err, args)
@@ -159,6 +162,63 @@ class Files(CommandTest):
             self.check(INPUT, 'run', MLP, '--outputs=' + path)
         self.check(INPUT, 'partition', MLP, '-o', self.path('x'), '--report=' + absent)
         self.assertEqual(['folder.json', 'x'], sorted(os.listdir(self.directory)))
+
+    def peak(self, *args):
+        """(the exit status, stderr, the most memory in MiB) of a run."""
+        with tempfile.TemporaryFile() as err:
+            process = subprocess.Popen((os.environ['SHARDCALL_COMMAND'], *args), stdout=subprocess.DEVNULL,
+                                       stderr=err)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            err.seek(0)
+            return process.returncode, err.read().decode(), usage.ru_maxrss >> 10
+
+    def test_a_file_that_is_too_large_is_not_read(self):
+        paths = {}
+        for name in ('x.hlo', 'x.pb', 'x.mlirbc', 'x.json', 'x.npz'):
+            paths[name] = self.path(name)
+            with open(paths[name], 'wb') as f:
+                f.truncate(100 << 30)  # sparse: reading it would fill the memory
+        for args in (('print', paths['x.hlo']), ('print', paths['x.pb']),
+                     ('print', paths['x.mlirbc']), ('targets', '--plugin=' + paths['x.json']),
+                     ('run', MLP, '--inputs=' + paths['x.npz'])):
+            code, err, mib = self.peak(*args)
+            self.assertEqual((INPUT, 'E064 '), (code, err[:5]))
+            self.assertIn('expected at most 4.00 GiB, found 100.00 GiB', err)
+            self.assertIn('Fix: ', err)
+            self.assertLess(mib, 200)
+        self.refused('E064', 'print', '/dev/zero', '--max-input=1MB', has=['found more'])
+
+    def test_the_limit_of_what_is_read_is_a_size_with_a_unit(self):
+        self.assertGreater(len(SMALL), 100)
+        for size in ('100', '100B', '0.1KB', '0.05KiB'):
+            self.refused('E064', 'print', '-', '--max-input=' + size, stdin=SMALL)
+        for size in (str(len(SMALL)), '1KiB', '1.5MB', '2TiB'):
+            self.check(OK, 'print', '-', '--max-input=' + size, stdin=SMALL)
+        self.refused('E064', 'run', MLP, '--inputs=' + MLP_INPUTS, '--max-input=100')
+
+    def test_an_array_is_compared_before_it_is_inflated(self):
+        program = self.path('x.hlo', 'HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n'
+                                     '  ROOT y = f32[8] negate(x)\n}\n')
+        for name, descr, shape, diagnostic in (('arg0', '<f4', '(8,)', 'E202'),
+                                               ('arg0', '<f4', '(67108864,)', 'E204'),
+                                               ('arg0', '<f8', '(8,)', 'E205'),
+                                               ('arg9', '<f4', '(67108864,)', 'E203'),
+                                               ('dtypes', '<U16', '(4194304,)', 'E202')):
+            head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+            path = self.path('x.npz')
+            with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                if name == 'arg9':
+                    archive.writestr('arg0.npy', b'\x93NUMPY\x01\x00' + struct.pack('<H', 64)
+                                     + b"{'descr': '<f4', 'fortran_order': False, 'shape': (8,), }"
+                                     .ljust(64) + bytes(32))
+                with archive.open(name + '.npy', 'w') as f:
+                    f.write(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head)
+                    for _ in range(256):
+                        f.write(bytes(1 << 20))
+            code, err, mib = self.peak('run', program, '--num-partitions=1', '--inputs=' + path)
+            self.assertEqual((INPUT, diagnostic), (code, err[:4]), err)
+            self.assertLess(mib, 200)
 
     def device(self, name, minor):
         """A device of the test's own: one that a wrong command would replace."""

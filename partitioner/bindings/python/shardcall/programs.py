@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import stat
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -18,7 +19,27 @@ from shardcall.registry import key_of, key_over, made, tell_unused, unused
 from shardcall.types import Path, Paths, ProgramLike, Rules
 
 
-def _bytes_of(program, converter):
+_MAX_INPUT = 4 << 30  # as kMaxInput of sharding/base/max_input.h
+
+
+def _read(name, max_input):
+    """The bytes of a file that has at most so many."""
+    limit = max_input or _MAX_INPUT
+    data = bytearray()
+    with open(name, 'rb') as f:
+        found = os.fstat(f.fileno())
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        if size <= limit:
+            while len(data) <= limit and (chunk := f.read(1 << 24)):
+                data += chunk
+    if max(size, len(data)) > limit:
+        raise Error(f'E064 "{name}" is larger than what may be read: expected at most {limit} B, '
+                    f'found {f"{size} B" if size else "more"}. Fix: Give the file that is meant, '
+                    'or raise max_input', 'RESOURCE_EXHAUSTED')
+    return bytes(data)
+
+
+def _bytes_of(program, converter, max_input):
     """(bytes, name, the number of partitions where that stands beside them, else 0)."""
     if _lowered.is_lowered(program):
         return _lowered.to_hlo(program)
@@ -26,8 +47,7 @@ def _bytes_of(program, converter):
     if isinstance(program, os.PathLike):
         name = os.fspath(program)
         try:
-            with open(name, 'rb') as f:
-                data = f.read()
+            data = _read(name, max_input)
         except OSError as e:
             raise Error(f'E060 {name} cannot be read: {e.strerror}. Fix: Give the path of a '
                         'program', 'NOT_FOUND') from e
@@ -57,11 +77,12 @@ def _request(program, **given):
 
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
-                       max_reshard_bytes=0, propagate=True, converter=''):
+                       max_reshard_bytes=0, propagate=True, converter='', max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
     allowed = _options.names('allow_replicate', allow_replicate)
+    largest = _options.count('max_input', max_input)
     key, converter = key_of(rules, plugins), os.fspath(converter)
     settings = _lowered.settings_of(program)
     if settings is not None:  # those of its function, where no others are given
@@ -69,7 +90,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         limit = limit or settings.max_reshard_bytes
         allowed = allowed or settings.allow_replicate
     made(key)  # before the program is read, for errors in rules
-    data, name, partitions = _bytes_of(program, converter)
+    data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
                          list(allowed), limit), key
@@ -137,7 +158,7 @@ class Program:
 
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
-              propagate: bool = True, converter: Path = '') -> Program:
+              propagate: bool = True, converter: Path = '', max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -152,6 +173,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
       propagate: False: what has no annotation is whole on every device.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
+      max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
     Returns:
       A Program.
@@ -164,7 +186,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
     request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        converter=converter)
+        converter=converter, max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

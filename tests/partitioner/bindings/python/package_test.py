@@ -105,6 +105,19 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(self.code_of(shardcall.partition, pathlib.Path('/no/such/file')), 'E060')
         self.assertEqual(self.code_of(shardcall.partition, 3), 'E060')
 
+    def test_a_file_that_is_too_large_is_not_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'rows.hlo'
+            path.write_text(ROWS, encoding='utf-8')
+            self.assertEqual(shardcall.partition(path, max_input=len(ROWS)).num_partitions, 2)
+            for function in (shardcall.partition, shardcall.propagate, shardcall.explain):
+                self.assertEqual(self.code_of(function, path, max_input=len(ROWS) - 1), 'E064')
+            with open(path, 'wb') as f:
+                f.truncate(100 << 30)  # sparse: reading it would fill the memory
+            self.assertEqual(self.code_of(shardcall.partition, path), 'E064')
+        self.assertEqual(self.code_of(shardcall.partition, pathlib.Path('/dev/zero'),
+                                      max_input=1 << 20), 'E064')
+
     def test_a_path_as_text_is_told_from_a_program(self):
         for text in ('step.hlo', str(DATA)):
             with self.assertRaises(shardcall.Error) as raised:
@@ -114,7 +127,7 @@ class PackageTest(unittest.TestCase):
 
     def test_options_are_looked_at(self):
         for options in ({'num_partitions': 'x'}, {'num_partitions': -1}, {'max_reshard_bytes': 1.5},
-                        {'allow_replicate': 3}):
+                        {'allow_replicate': 3}, {'max_input': -1}):
             with self.assertRaises((TypeError, ValueError)):
                 shardcall.partition(ROWS, **options)
         for deadline in (0, -1, float('nan'), 'x'):
