@@ -18,7 +18,9 @@ namespace {
 
 // A rendezvous ends when each device has had the core. With many devices this takes so long that
 // it is better to sleep.
-int YieldsFor(size_t members) { return std::clamp(static_cast<int>(6400 / members), 8, 100); }
+int YieldsFor(size_t members) {
+  return members > 1024 ? 0 : std::clamp(static_cast<int>(6400 / members), 8, 100);
+}
 
 }  // namespace
 

@@ -69,6 +69,16 @@ Shardcall_Error* OfTarget(const char* function, Shardcall_Registry* registry, co
   });
 }
 
+Shardcall_Error* LoadWithin(const char* name, Shardcall_Registry* registry, const char* path,
+                            int64_t max_input) {
+  return Guarded(name, [&] {
+    SHARDCALL_RETURN_IF_ERROR(NotNull(name, "path", path));
+    return RegistryOf(registry).Change([&](Registry& r) {
+      return LoadPlugin(path, &r.rules, &r.handlers, &r.lowerings, kLoadDeadline, max_input);
+    });
+  });
+}
+
 }  // namespace
 }  // namespace shardcall::inline internal
 
@@ -303,12 +313,12 @@ Shardcall_Error* Shardcall_ForgetInspectShardingCallback(const char backend_conf
 }
 
 Shardcall_Error* Shardcall_LoadPlugin(Shardcall_Registry* registry, const char* path) {
-  static constexpr char kName[] = "Shardcall_LoadPlugin";
-  return Guarded(kName, [&] {
-    SHARDCALL_RETURN_IF_ERROR(NotNull(kName, "path", path));
-    return RegistryOf(registry).Change(
-        [&](Registry& r) { return LoadPlugin(path, &r.rules, &r.handlers, &r.lowerings); });
-  });
+  return LoadWithin("Shardcall_LoadPlugin", registry, path, kMaxInput);
+}
+
+Shardcall_Error* Shardcall_LoadPluginWithin(Shardcall_Registry* registry, const char* path,
+                                            int64_t max_input) {
+  return LoadWithin("Shardcall_LoadPluginWithin", registry, path, max_input);
 }
 
 Shardcall_Error* Shardcall_DescribeTargets(Shardcall_Registry* registry, Shardcall_Text** table) {

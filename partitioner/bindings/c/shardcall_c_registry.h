@@ -107,9 +107,12 @@ SHARDCALL_EXPORT Shardcall_Error* Shardcall_RegisterCustomTypeIdHandler(
     Shardcall_Registry* registry, const char* platform, Shardcall_CustomTypeIdHandler* handler,
     void* data);
 
-/* Loads a plugin or a manifest, like --plugin. */
+/* Loads a plugin or a manifest, like --plugin. A manifest of more than 4 GiB is E064. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_LoadPlugin(Shardcall_Registry* registry,
                                                        const char* path);
+/* The same with another limit for manifests, in bytes, like --max-input. */
+SHARDCALL_EXPORT Shardcall_Error* Shardcall_LoadPluginWithin(Shardcall_Registry* registry,
+                                                             const char* path, int64_t max_input);
 /* The table of `shardcall targets`. */
 SHARDCALL_EXPORT Shardcall_Error* Shardcall_DescribeTargets(Shardcall_Registry* registry,
                                                             Shardcall_Text** table);

@@ -346,6 +346,13 @@ static void WrongRegistrations(Shardcall_Registry* r) {
   CHECK_FAILS(Shardcall_RegisterCustomTypeId(r, "n", NULL, NULL, NULL), "E147", "null");
   CHECK_FAILS(Shardcall_LoadPlugin(r, "/no/such/file.so"), "E143", "/no/such/file.so");
   CHECK_FAILS(Shardcall_LoadPlugin(r, NULL), "E148", "path");
+  CHECK_FAILS(Shardcall_LoadPluginWithin(r, NULL, 10), "E148", "path");
+  static const char manifest[] = "program_test.manifest.json";
+  FILE* const file = fopen(manifest, "w");
+  CHECK_THAT(file != NULL && fputs("{\"targets\": []}", file) >= 0 && fclose(file) == 0);
+  CHECK_FAILS(Shardcall_LoadPluginWithin(r, manifest, 14), "E064", "expected at most 14 B");
+  CHECK_OK(Shardcall_LoadPluginWithin(r, manifest, 15));
+  remove(manifest);
   CHECK_FAILS(Shardcall_DescribeTargets(r, NULL), "E148", "table");
   CHECK_FAILS(Shardcall_Registry_Create(NULL), "E148", "registry");
 }
