@@ -23,6 +23,7 @@
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -65,6 +66,7 @@ void OnTerminate(int signal_number) {
       timespec rest = {.tv_sec = 0, .tv_nsec = kStayTime / std::chrono::nanoseconds(1)};
       while (nanosleep(&rest, &rest) != 0 && errno == EINTR) continue;
     }
+    RemovePartFiles();
     raise(signal_number);
   }
 }
@@ -108,10 +110,7 @@ absl::StatusOr<MpiSession*> MpiSession::Open(absl::Duration deadline) {
 absl::Status MpiSession::Start(absl::Duration deadline) {
   // A rank whose launcher is killed would run forever.
   if (LaunchedByMpi()) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  struct sigaction action{};
-  if (sigaction(SIGTERM, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
-    signal(SIGTERM, OnTerminate);
-  }
+  if (EndsTheProcess(SIGTERM)) signal(SIGTERM, OnTerminate);
   const Waiting waiting;
   SHARDCALL_RETURN_IF_ERROR(StartMpi(deadline, &initialised_here_));
   SHARDCALL_RETURN_IF_ERROR(Duplicate(&comm_, deadline));

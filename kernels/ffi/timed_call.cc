@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/steady_time.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 namespace {
@@ -59,13 +61,25 @@ absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
     return absl::OkStatus();
   }
   std::unique_lock<std::mutex> lock(call->mutex);
-  if (!call->ended.wait_for(lock, absl::ToChronoNanoseconds(std::min(deadline, kLongestWait)),
-                            [&] { return call->returned; })) {
-    call->left = true;
-    ++left_behind;
-    thread.detach();
+  const absl::Duration end = SteadyNow() + std::min(deadline, kLongestWait);
+  while (!call->returned) {
+    const absl::Duration left = end - SteadyNow();
+    // A limit of the caller is left to `late`, which says more.
     lock.unlock();
-    return late();
+    const absl::Status stop = CheckStop();
+    lock.lock();
+    const bool asked = absl::IsCancelled(stop);
+    if (asked || left <= absl::ZeroDuration()) {
+      if (call->returned) break;
+      call->left = true;
+      ++left_behind;
+      thread.detach();
+      lock.unlock();
+      return asked ? stop : late();
+    }
+    const absl::Duration look =
+        StopScope::Innermost() == nullptr ? left : std::min(left, absl::Milliseconds(20));
+    call->ended.wait_for(lock, absl::ToChronoNanoseconds(look), [&] { return call->returned; });
   }
   lock.unlock();
   thread.join();

@@ -18,9 +18,10 @@ namespace shardcall SHARDCALL_PUBLIC {
 constexpr absl::Duration kLoadDeadline = absl::Seconds(60);
 
 // Runs `body` on its own thread. OK once it has returned and its captures are released; its
-// exceptions pass through. If it has not returned within `deadline`, the result is that of `late`,
-// and the thread is abandoned: `body` and its captures live until it ends, and it must use nothing
-// else. If no thread can be started, it runs on this one, without a deadline.
+// exceptions pass through. If it has not returned within `deadline`, the result is that of `late`;
+// if this thread's StopScope is asked to stop, it is E346. The thread is then abandoned: `body` and
+// its captures live until it ends, and it must use nothing else. If no thread can be started, it
+// runs on this one, without a deadline.
 absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
                         absl::FunctionRef<absl::Status()> late);
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
@@ -19,8 +18,7 @@
 namespace shardcall {
 namespace {
 
-std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
-  CollectiveReasons reasons(p, whole_reasons);
+std::string ExplainText(const PartitionedProgram& p) {
   const Program& program = p.global->program;
   std::string out =
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
@@ -35,7 +33,7 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
       const std::string source = SourceLine(program.module, program.module.instr(r.cause.consumer));
       if (!source.empty()) absl::StrAppend(&out, "  at   ", source, "\n");
     }
-    const std::string why = reasons.WhySharded(r);
+    const std::string why = WhySharded(p, r);
     if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
   }
   for (const ProgramWarning& w : Warnings(p)) {
@@ -60,14 +58,13 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
 
 }  // namespace
 
-std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format,
-                    bool whole_reasons) {
+std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format) {
   switch (format) {
     case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
-    case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options, whole_reasons));
+    case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options));
     case ExplainFormat::kText: break;
   }
-  return WithoutControls(ExplainText(p, whole_reasons));
+  return WithoutControls(ExplainText(p));
 }
 
 absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) {

@@ -8,9 +8,8 @@
 
 namespace shardcall::inline internal {
 
-// Refers to `p`, which must outlive it. `whole_reasons`: as in Explain().
-PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options,
-                          bool whole_reasons = false);
+// Refers to `p`, which must outlive it.
+PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options);
 
 }  // namespace shardcall::inline internal
 

@@ -6,6 +6,7 @@
 #include "shardcall/partitioner/check/check_vjp.h"
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 
@@ -26,7 +27,10 @@ absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegi
   } else {
     SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(check.target, targets, *check.program));
   }
-  return check.vjp ? CheckVjp(calls, check.seed, options) : CheckRule(calls, check.seed, options);
+  absl::StatusOr<RuleCheck> made =
+      check.vjp ? CheckVjp(calls, check.seed, options) : CheckRule(calls, check.seed, options);
+  SHARDCALL_RETURN_IF_ERROR(CheckStop());  // what was stopped says nothing of the rule
+  return made;
 }
 
 }  // namespace shardcall

@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -122,9 +123,11 @@ class Run {
 
   int num_devices() const { return static_cast<int>(observers_.size()); }
   // Whether to run on watched threads, because a device may wait forever.
-  bool watched() const { return num_devices() > 1 || !program_->targets.empty(); }
+  bool watched() const {
+    return num_devices() > 1 || !program_->targets.empty() || StopScope::Innermost() != nullptr;
+  }
 
-  void RunDevice(int d) {
+  void RunDevice(int d, RunningSteps* running = nullptr) {
     DeviceContext device;
     device.device = d;
     device.num_devices = num_devices();
@@ -132,6 +135,7 @@ class Run {
     device.mesh = mesh_.has_value() ? &*mesh_ : nullptr;
     device.handlers = options_.handlers;
     device.cancelled = &cancelled_;
+    device.running = running;
     device.deadline = options_.deadline;
     const StepObserver::Scope scope(observers_[d].get());
     std::vector<Tensor> mine = num_devices() == 1 ? std::move(inputs_) : inputs_;
@@ -187,7 +191,8 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
     run->RunDevice(0);
   } else {
     SHARDCALL_RETURN_IF_ERROR(RunWatched(
-        num_devices, options.deadline, [run](int d) { run->RunDevice(d); },
+        num_devices, options.deadline,
+        [run](int d, RunningSteps* running) { run->RunDevice(d, running); },
         [&](const absl::Status& status) { run->Stop(status); }));
   }
   return run->Results();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 
@@ -16,6 +17,7 @@ absl::StatusOr<PassResult> RunPipeline(Module module,
   for (int i = 0; i < all.module.num_instructions(); ++i) all.moved_to.push_back(InstrId(i));
   for (int c = 0; c < all.module.num_computations(); ++c) all.comp_moved_to.push_back(CompId(c));
   for (const auto& pass : passes) {
+    SHARDCALL_RETURN_IF_ERROR(CheckStop());
     SHARDCALL_ASSIGN_OR_RETURN(PassResult step, pass->Run(all.module));
     if (step.changed) {
       for (InstrId& id : all.moved_to) id = id.valid() ? step.moved_to[id.value] : id;

@@ -7,6 +7,7 @@
 
 #include "shardcall/partitioner/propagation/indexed_carries.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 
@@ -179,6 +180,7 @@ absl::Status PropagationEngine::Round(int stage) {
   pending_.clear();
   own_proposals_.clear();
   for (uint32_t n : round_) {
+    SHARDCALL_RETURN_IF_ERROR(CheckStop());
     queued_[n] &= static_cast<uint8_t>(~(1u << stage));
     SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
   }
@@ -191,6 +193,7 @@ absl::Status PropagationEngine::Round(int stage) {
   for (size_t i = 0; i < pending_.size();) {
     size_t end = i;
     while (end < pending_.size() && pending_[end].leaf == pending_[i].leaf) ++end;
+    SHARDCALL_RETURN_IF_ERROR(CheckStop());
     SHARDCALL_RETURN_IF_ERROR(Apply(absl::MakeConstSpan(pending_).subspan(i, end - i)));
     i = end;
   }

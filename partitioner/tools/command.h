@@ -76,8 +76,10 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session,
 // Built-in targets, plugins, and the options shared by partition, run, verify and explain. On the
 // heap, since the options point into it.
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags);
-// The value of --deadline, or 60 seconds; E331.
-absl::StatusOr<absl::Duration> Deadline(const Flags& flags);
+// The value of the flag `name`, or 60 seconds; E331.
+absl::StatusOr<absl::Duration> SecondsOf(const Flags& flags, const std::string& name);
+// For another device, or for a kernel: of --wait, else of --deadline.
+absl::StatusOr<absl::Duration> LongestWait(const Flags& flags);
 const std::vector<FlagSpec>& PartitionFlags();
 std::vector<FlagSpec> Joined(std::vector<FlagSpec> a, const std::vector<FlagSpec>& b);
 

@@ -79,16 +79,20 @@ absl::StatusOr<Module> LoadProgram(const Flags& flags, const Session& session, d
   return module;
 }
 
-absl::StatusOr<absl::Duration> Deadline(const Flags& flags) {
-  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double("deadline", 60));
+absl::StatusOr<absl::Duration> SecondsOf(const Flags& flags, const std::string& name) {
+  SHARDCALL_ASSIGN_OR_RETURN(const double seconds, flags.Double(name, 60));
   if (seconds > 0) return absl::Seconds(seconds);
   Diagnostic d;
   d.code = "E331";
-  d.message = "the deadline is no time to wait";
-  d.expected = "--deadline=SECONDS with SECONDS > 0";
-  d.found = flags.Get("deadline");
+  d.message = absl::StrCat("the ", name, " is no time to wait");
+  d.expected = absl::StrCat("--", name, "=SECONDS with SECONDS > 0");
+  d.found = flags.Get(name);
   d.fix = "leave it out for 60 seconds";
   return ToStatus(d);
+}
+
+absl::StatusOr<absl::Duration> LongestWait(const Flags& flags) {
+  return SecondsOf(flags, flags.Has("wait") ? "wait" : "deadline");
 }
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
@@ -101,8 +105,8 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_RETURN_IF_ERROR(session->lowerings.Register(
       "", "Host", LowerToHandlers(&session->handlers, &session->targets), "built in"));
   absl::Duration deadline = kLoadDeadline;
-  if (flags.Has("deadline")) {
-    SHARDCALL_ASSIGN_OR_RETURN(deadline, Deadline(flags));
+  if (flags.Has("deadline") || flags.Has("wait")) {
+    SHARDCALL_ASSIGN_OR_RETURN(deadline, LongestWait(flags));
   }
   for (const std::string& path : flags.All("plugin")) {
     SHARDCALL_RETURN_IF_ERROR(LoadPlugin(path, &session->targets, &session->handlers,

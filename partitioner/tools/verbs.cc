@@ -36,7 +36,9 @@ std::vector<FlagSpec> ExecutionFlags() {
        {"own-shards-only", "",
         "mpi, nccl: each rank has its own --inputs, which need hold only its shards"},
        {"no-overlap", "", "devices do not compute while a collective is under way"},
-       {"deadline", "SECONDS", "longest wait for another device or for a kernel; default 60",
+       {"deadline", "SECONDS", "longest that all of it may take; default: no limit",
+        FlagSpec::Kind::kNumber},
+       {"wait", "SECONDS", "longest wait for another device or a kernel; default --deadline, or 60",
         FlagSpec::Kind::kNumber}},
       PartitionFlags());
 }
@@ -69,8 +71,6 @@ const std::vector<Verb>& Verbs() {
        Joined({{"o", "OUT", "where to write, binary if it ends in .pb; default stdout"},
                {"named", "", "shardings in mesh form"},
                {"trace", "", "where each sharding came from, in place of the program"},
-               {"whole-reasons", "",
-                "--trace: every step from the origin, not the first and last 8 of a long way"},
                {"rules", "", "each op's rule, in place of the program"},
                {"allow-output", "1,0,..", "which flat results may be given a sharding"},
                {"allow-parameters", "1,0,..", "which flat parameters may be given one"}},
@@ -133,8 +133,6 @@ const std::vector<Verb>& Verbs() {
        "shardcall explain model.hlo --num-partitions=8 --expect=\"all-gather=0, bytes<=1GiB\"",
        Joined({{"format", "text|json|html", "default text"},
                {"expect", "CONTRACT", "fail with status 3 where the totals break it"},
-               {"whole-reasons", "",
-                "every step of why a value is sharded so, not the first and last 8 of a long way"},
                {"o", "OUT", "where to write; default stdout"}},
               PartitionFlags()),
        RunExplain},

@@ -2,6 +2,8 @@
 // The verbs that execute: run, verify and check-rule.
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -45,9 +48,9 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   e.options.own_shards_only = flags.Has("own-shards-only");
   e.options.schedule = session.schedule;
   SHARDCALL_ASSIGN_OR_RETURN(e.options.backend, BackendFromName(flags.Get("backend", "inprocess")));
-  SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, Deadline(flags));
+  SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, LongestWait(flags));
   MpiOptions mpi;
-  if (flags.Has("deadline")) mpi.start_deadline = e.options.deadline;
+  if (flags.Has("deadline") || flags.Has("wait")) mpi.start_deadline = e.options.deadline;
   if (e.options.backend == Backend::kMpi) {
     if (!LaunchedByMpi()) {
       Diagnostic d;
@@ -234,7 +237,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("seed", 0));
     what.seed = static_cast<uint64_t>(seed);
     if (flags.Has("deadline")) {
-      SHARDCALL_ASSIGN_OR_RETURN(what.deadline, Deadline(flags));
+      SHARDCALL_ASSIGN_OR_RETURN(what.deadline, SecondsOf(flags, "deadline"));
     }
     if (flags.positional().empty()) return CheckTarget(what, session.targets, session.handlers);
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0], session));
@@ -257,8 +260,17 @@ int WithSession(const Flags& flags, int (*run)(const Flags&, Session&)) {
   if (auto backend = BackendFromName(flags.Get("backend", "inprocess")); !backend.ok()) {
     return FailUsage(backend.status());
   }
+  // Without the flag a program may compute for as long as it needs.
+  StopOptions stop;
+  if (flags.Has("deadline")) {
+    const absl::StatusOr<absl::Duration> limit = SecondsOf(flags, "deadline");
+    if (!limit.ok()) return Fail(limit.status());
+    stop.limit = *limit;
+  }
   absl::StatusOr<std::unique_ptr<Session>> session = MakeSession(flags);
   if (!session.ok()) return Fail(session.status());
+  std::optional<StopScope> scope;
+  if (flags.Has("deadline")) scope.emplace(std::move(stop));
   return run(flags, **session);
 }
 

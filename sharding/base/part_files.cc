@@ -63,12 +63,16 @@ void RemovePartFiles() {
   }
 }
 
+bool EndsTheProcess(int signal_number) {
+  struct sigaction now = {};
+  return sigaction(signal_number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+         (now.sa_handler == SIG_DFL || now.sa_handler == OnEndingSignal);
+}
+
 void RemovePartFilesOnSignals() {
   for (const int signal_number :
        {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ, SIGXCPU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2}) {
-    struct sigaction before = {};
-    if (sigaction(signal_number, nullptr, &before) != 0) continue;
-    if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) continue;
+    if (!EndsTheProcess(signal_number)) continue;
     struct sigaction action = {};
     action.sa_handler = OnEndingSignal;
     sigfillset(&action.sa_mask);

@@ -54,6 +54,8 @@ bool WriteAll(int file, absl::string_view bytes);
 // signal that is ignored or has a handler keeps that. For commands: a library leaves the signals of
 // its process alone.
 void RemovePartFilesOnSignals();
+// Whether the signal does no more than that, or than the default.
+bool EndsTheProcess(int signal_number);
 // Removes them now. May be called in a signal handler of a process that is about to end.
 void RemovePartFiles();
 

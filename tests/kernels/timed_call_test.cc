@@ -12,6 +12,9 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/guard/crash_guard.h"
 #include "shardcall/kernels/ffi/typed_handler.h"
+#include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/steady_time.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 namespace {
@@ -43,6 +46,24 @@ TEST(CallWithin, WhatItCapturesIsReleasedWhenItIsDone) {
     EXPECT_TRUE(CallWithin(absl::Seconds(60), "it", [used = std::move(used)] {}).ok());
     EXPECT_TRUE(seen.expired());
   }
+}
+
+TEST(CallWithin, ARequestToStopIsNotLeftWaiting) {
+  const auto go_on = std::make_shared<std::atomic<bool>>(false);
+  StopSource source;
+  const StopScope scope({.source = &source, .limit = absl::Milliseconds(10)});
+  const auto wait = [go_on, &source] {
+    absl::SleepFor(absl::Milliseconds(50));
+    source.Request();
+    while (!*go_on) absl::SleepFor(absl::Milliseconds(1));
+  };
+  // The limit of the scope alone does not end it before its own deadline.
+  const absl::Duration start = SteadyNow();
+  const absl::Status status = CallWithin(absl::Seconds(60), "it", wait);
+  EXPECT_EQ(DiagnosticCode(status), "E346") << status;
+  EXPECT_GE(SteadyNow() - start, absl::Milliseconds(50));
+  *go_on = true;
+  AwaitAll();
 }
 
 TEST(CallWithin, WhatDoesNotReturnIsLeftBehindWithWhatItUses) {

@@ -12,5 +12,6 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c_program.h"
 #include "shardcall/partitioner/bindings/c/shardcall_c_registry.h"
+#include "shardcall/partitioner/bindings/c/shardcall_c_stop.h"
 
 #endif /* SHARDCALL_PARTITIONER_BINDINGS_C_SHARDCALL_C_H_ */

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/api/version.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/element_type.h"
 
@@ -101,6 +102,7 @@ NB_MODULE(_core, m) {
   });
   // Python partitioners live until the process ends, with all objects they refer to.
   nb::set_leak_warnings(false);
+  PrepareForEndOfPython();
   m.attr("version") = kVersion;
   DefineDispatch(m);
   DefineFramework(m);

@@ -15,6 +15,7 @@
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/framework_partitioners.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
@@ -72,7 +73,7 @@ absl::StatusOr<std::string> ToHlo(absl::string_view program) {
                                                  "a local computation", TargetRegistry()));
     return WriteModuleProto(module);
   }
-  const nb::gil_scoped_acquire acquire;
+  const GilAcquire acquire;
   try {
     const nb::object made =
         Registered::OfProcess().to_hlo(nb::bytes(program.data(), program.size()));

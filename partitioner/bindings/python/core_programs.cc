@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/bindings/pjrt/read_program.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/partitioner/bindings/xla/communicating_calls.h"
 #include "shardcall/partitioner/bindings/xla/exported_calls.h"
 #include "shardcall/partitioner/bindings/xla/framework_program.h"
@@ -73,11 +74,11 @@ struct Request {
     if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
     return out;
   }
-  RunOptions Run(double deadline_s) const {
+  RunOptions Run(absl::Duration deadline) const {
     RunOptions out;
     out.partition = Options();
     out.handlers = &targets->registry.handlers;
-    out.deadline = absl::Seconds(deadline_s);
+    out.deadline = deadline;
     return out;
   }
   // Reads the program and lowers calls for the host. Makes the only copy of the program, which the
@@ -93,6 +94,9 @@ struct Request {
   }
 };
 
+// In seconds: of each wait for a device or a kernel, and of all that is run; the second may be inf.
+using Deadlines = std::pair<double, double>;
+
 // A partitioned program, with the objects that it refers to.
 struct Program {
   TargetsRef targets;
@@ -106,12 +110,6 @@ struct Program {
     return static_cast<int>(partitioned->global->program.num_partitions);
   }
 };
-
-template <typename Body>
-auto WithoutGil(Body body) {
-  nb::gil_scoped_release release;
-  return Take(body());
-}
 
 absl::StatusOr<std::vector<Tensor>> ToTensors(const std::vector<Array>& arrays,
                                               const Module& module) {
@@ -132,7 +130,7 @@ std::unique_ptr<Program> MakeProgram(const Request& request, Partitioner partiti
   return WithoutGil([&]() -> absl::StatusOr<std::unique_ptr<Program>> {
     auto out = std::make_unique<Program>();
     out->targets = request.targets;
-    out->options = request.Run(60);
+    out->options = request.Run(RunOptions().deadline);
     SHARDCALL_ASSIGN_OR_RETURN(out->partitioned, partition(out->options.partition, &out->called));
     return out;
   });
@@ -228,12 +226,14 @@ std::string Explained(const Program& p, const std::string& format) {
   return Explain(*p.partitioned, p.options.partition.spmd, as);
 }
 
-nb::list RunProgram(const Program& p, const std::vector<Array>& inputs, double deadline_s) {
+nb::list RunProgram(const Program& p, const std::vector<Array>& inputs,
+                    const Deadlines& deadlines) {
   std::vector<Tensor> in = Take(ToTensors(inputs, p.global()));
   RunOptions options = p.options;
-  options.deadline = absl::Seconds(deadline_s);
+  options.deadline = absl::Seconds(deadlines.first);
   std::vector<Tensor> outputs =
-      WithoutGil([&] { return RunPartitioned(*p.partitioned, in, options, nullptr); });
+      WithoutGil([&] { return RunPartitioned(*p.partitioned, in, options, nullptr); },
+                 absl::Seconds(deadlines.second));
   nb::list out;
   for (Tensor& t : outputs) out.append(FromTensor(std::move(t)));
   return out;
@@ -273,16 +273,18 @@ std::vector<NamesByDim> ResultAxes(const Request& request) {
 }
 
 std::string Verified(const Request& request, uint64_t seed, const std::vector<Array>& inputs,
-                     double deadline_s) {
+                     const Deadlines& deadlines) {
   Module module = WithoutGil([&] { return request.Read(); });
   std::vector<Tensor> given;
   if (!inputs.empty()) given = Take(ToTensors(inputs, module));
-  return WithoutGil([&]() -> absl::StatusOr<std::string> {
+  const auto verify = [&]() -> absl::StatusOr<std::string> {
     SHARDCALL_ASSIGN_OR_RETURN(
         const VerifyResult result,
-        Verify(std::move(module), request.Run(deadline_s), seed, std::move(given), nullptr));
+        Verify(std::move(module), request.Run(absl::Seconds(deadlines.first)), seed,
+               std::move(given), nullptr));
     return VerifyJson(result);
-  });
+  };
+  return WithoutGil(verify, absl::Seconds(deadlines.second));
 }
 
 std::string CheckedRule(const TargetsRef& targets, const std::string& target,

@@ -13,6 +13,7 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
@@ -46,12 +47,12 @@ std::string Raised(const nb::python_error& e) {
 template <typename Body>
 std::string InPython(const Body& body) {
   if (!nb::is_alive()) return "Python has ended";
-  const nb::gil_scoped_acquire acquire;
+  const GilAcquire acquire;
   try {
     body();
     return "";
   } catch (const nb::python_error& e) {
-    return Raised(e);
+    return Interruptible::Take(e) ? "interrupted" : Raised(e);
   } catch (const std::exception& e) {
     return absl::StrCat("its answer has another type: ", e.what());
   }

@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/partitioner/bindings/xla/asked_call.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
@@ -112,7 +113,7 @@ class Served {
   auto Ask(void (*function)(Shardcall_PjrtCallbacks*, Args*), Args* args, const Read& read)
       -> decltype(read()) {
     {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       function(callbacks_, args);
     }
     const absl::Cleanup cleanup = [args] {

@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/bindings/python/core.h"
+#include "shardcall/partitioner/bindings/python/interpreter.h"
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/custom_call/derive/derived_rules.h"
 #include "shardcall/partitioner/custom_call/targets/jaxlib_targets.h"
@@ -116,7 +117,7 @@ void DefineTargets(nb::module_& m) {
   nb::class_<Targets>(m, "Targets")
       .def(nb::new_([](const std::vector<std::string>& plugins,
                        const std::vector<std::string>& manifests) {
-             nb::gil_scoped_release release;
+             GilRelease release;
              return Take(MakeTargets(plugins, manifests));
            }),
            nb::arg("plugins"), nb::arg("manifests"))

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
-#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -60,7 +59,7 @@ int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index) {
   int first = 0;
   for (int64_t k : index) {
     if (!shape->IsTuple() || k < 0 || k >= static_cast<int64_t>(shape->tuple().size())) return -1;
-    first += FirstLeafOf(*shape, static_cast<int>(k));
+    for (int64_t before = 0; before < k; ++before) first += shape->tuple()[before]->num_leaves();
     shape = shape->tuple()[k];
   }
   return first;

@@ -7,8 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -16,11 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/partitioner/runtime/execute/active_runs.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/partitioner/runtime/execute/step_observer.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 
@@ -72,7 +72,31 @@ absl::Status RunObserved(StepObserver& observer, StepRun& run, std::vector<Tenso
   return absl::OkStatus();
 }
 
+// Says to other threads where the device is.
+void Note(const DeviceContext& device, const Step& step, bool of_entry) {
+  if (device.at != nullptr) device.at->store(&step.name, std::memory_order_relaxed);
+  if (device.running == nullptr) return;
+  device.running->innermost.store(&step, std::memory_order_relaxed);
+  if (of_entry) device.running->of_entry.store(&step, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+std::string PlaceOf(const RunningSteps& running, int device) {
+  const Step* const inner = running.innermost.load(std::memory_order_relaxed);
+  const Step* const entry = running.of_entry.load(std::memory_order_relaxed);
+  if (inner == nullptr) return "";
+  std::string out = absl::StrCat("%", inner->name);
+  if (entry != nullptr && entry != inner) absl::StrAppend(&out, " of %", entry->name);
+  return absl::StrCat(out, " on device ", device);
+}
+
+absl::Status GoesOn(const DeviceContext& device) {
+  if (device.cancelled != nullptr && device.cancelled->load(std::memory_order_relaxed)) {
+    return absl::AbortedError("stopped, as the run has failed elsewhere");
+  }
+  return CheckStop();
+}
 
 absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
                                                    const DeviceContext& device, int index,
@@ -85,10 +109,12 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
   }
   arguments.clear();  // unread arguments are freed now
   for (const auto& [slot, value] : comp.constants) slots[slot] = value;
+  SHARDCALL_RETURN_IF_ERROR(GoesOn(device));  // it may have no steps, and be called without an end
   StepObserver* const observer = StepObserver::OfThisThread();
   for (const Step& step : comp.steps) {
     StepRun run(program, device, step, slots);
-    if (device.at != nullptr) device.at->store(&step.name, std::memory_order_relaxed);
+    Note(device, step, index == program.entry);
+    SHARDCALL_RETURN_IF_ERROR(GoesOn(device));
     if (observer == nullptr) {
       SHARDCALL_RETURN_IF_ERROR(step.fn(run));
     } else {
@@ -224,6 +250,16 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   SHARDCALL_RETURN_IF_ERROR(CheckArguments(program, arguments, device));
   RngState rng;
   DeviceContext own = device;
+  // A run of its own; else it is a device of one.
+  std::atomic<bool> cancelled{false};
+  std::optional<ActiveRun> active;
+  RunningSteps running;
+  if (own.cancelled == nullptr) {
+    own.running = &running;
+    own.cancelled = &cancelled;
+    active.emplace([&](const absl::Status&) { cancelled = true; });
+    SHARDCALL_RETURN_IF_ERROR(active->status());
+  }
   own.rng = &rng;
   LazyHandlerDevice accelerator;
   own.accelerator = &accelerator;
@@ -233,16 +269,30 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   const absl::Cleanup left = [&] {
     if (own.at != nullptr) own.at->store(nullptr, std::memory_order_relaxed);
   };
-  return WithinMemory(program.name, [&] {
+  absl::StatusOr<std::vector<Tensor>> results = WithinMemory(program.name, [&] {
     return RunComputation(program, own, program.entry, std::move(arguments));
   });
+  if (results.ok() || !active.has_value()) return results;
+  SHARDCALL_RETURN_IF_ERROR(active->status());
+  const absl::Status stopped = CheckStop();
+  return stopped.ok() ? results.status() : In(stopped, PlaceOf(running, own.device));
 }
+
+namespace {
+
+// Whether the devices need threads that can be left: handlers may not return, and neither may array
+// operations when the call is to stop.
+bool NeedsWatch(const DeviceProgram& program) {
+  return !program.targets.empty() || StopScope::Innermost() != nullptr;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
     std::shared_ptr<const DeviceProgram> program, std::vector<Tensor>&& arguments,
     const DeviceContext& device, std::shared_ptr<const void> used,
     absl::FunctionRef<void(const absl::Status&)> stop) {
-  if (program->targets.empty()) return Execute(*program, std::move(arguments), device);
+  if (!NeedsWatch(*program)) return Execute(*program, std::move(arguments), device);
   struct State {
     std::shared_ptr<const DeviceProgram> program;
     std::vector<Tensor> arguments;
@@ -261,7 +311,8 @@ absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
   if (device.mesh != nullptr) state->device.mesh = &state->mesh.emplace(*device.mesh);
   const absl::Status failure = RunWatched(
       1, device.deadline,
-      [state](int) {
+      [state](int, RunningSteps* running) {
+        state->device.running = running;
         state->result = Execute(*state->program, std::move(state->arguments), state->device);
       },
       [&](const absl::Status& status) {
@@ -286,24 +337,25 @@ class ThreadsRun {
         num_devices_(num_devices),
         handlers_(handlers),
         deadline_(deadline),
-        mesh_(mesh),
         world_(num_devices, deadline),
         results_(num_devices) {
+    if (mesh != nullptr) mesh_ = *mesh;
     for (int d = 0; d < num_devices; ++d) comms_.push_back(world_.Rank(d));
     for (int d = 0; d < num_devices; ++d) {
       started_.push_back(std::make_unique<StartedCalls>(comms_[d].get(), program_->has_starts));
     }
   }
 
-  void RunDevice(int d) {
+  void RunDevice(int d, RunningSteps* running) {
     DeviceContext device;
     device.device = d;
     device.num_devices = num_devices_;
     device.comm = started_[d]->comm();
     device.started = started_[d].get();
-    device.mesh = mesh_;
+    device.mesh = mesh_.has_value() ? &*mesh_ : nullptr;
     device.handlers = handlers_;
     device.cancelled = error_.cancelled();
+    device.running = running;
     device.deadline = deadline_;
     device.run_id = run_id_;
     std::vector<Tensor> mine = arguments_.size() == 1 ? arguments_[0] : std::move(arguments_[d]);
@@ -315,13 +367,7 @@ class ThreadsRun {
     }
   }
 
-  // Copies the mesh, for devices that may outlive the caller's.
-  void OwnMesh() {
-    if (mesh_ != nullptr) mesh_ = &own_mesh_.emplace(*mesh_);
-  }
-
   void Stop(const absl::Status& status) { error_.Report(status, comms_); }
-  const DeviceProgram& program() const { return *program_; }
 
   // To be called when all devices are done.
   absl::StatusOr<std::vector<std::vector<Tensor>>> Results() {
@@ -335,8 +381,7 @@ class ThreadsRun {
   const int num_devices_;
   const HandlerRegistry* const handlers_;
   const absl::Duration deadline_;
-  const BaseMesh* mesh_;
-  std::optional<BaseMesh> own_mesh_;
+  std::optional<BaseMesh> mesh_;  // a copy, since a device may outlive the caller's
   InProcessWorld world_;
   std::vector<std::unique_ptr<Communicator>> comms_;
   // Kept for the whole run, since a reported error must be able to abort calls that still run.
@@ -345,23 +390,6 @@ class ThreadsRun {
   FirstError error_;
   const int64_t run_id_ = NextRunId();
 };
-
-// The caller is one of the devices.
-void RunWithCaller(ThreadsRun& run, int num_devices) {
-  std::vector<std::thread> threads;
-  try {
-    for (int d = 1; d < num_devices; ++d) threads.emplace_back([&run, d] { run.RunDevice(d); });
-    run.RunDevice(0);
-  } catch (const std::system_error& e) {
-    run.Stop(
-        ToStatus({.code = "E315",
-                  .message = absl::StrCat("cannot start a thread for every device: ", e.what()),
-                  .where = run.program().name,
-                  .fix = "Raise ulimit -u, or run fewer devices in one process"},
-                 absl::StatusCode::kUnavailable));
-  }
-  for (std::thread& t : threads) t.join();
-}
 
 }  // namespace
 
@@ -377,16 +405,10 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
                      .found = absl::StrCat(arguments.size()),
                      .fix = "Pass one list, or as many as there are devices"});
   }
-  const bool watched = !program->targets.empty();
-  auto run = std::make_shared<ThreadsRun>(std::move(program), std::move(arguments), num_devices,
-                                          handlers, deadline, mesh);
-  if (!watched) {
-    RunWithCaller(*run, num_devices);
-    return run->Results();
-  }
-  run->OwnMesh();
+  const auto run = std::make_shared<ThreadsRun>(std::move(program), std::move(arguments),
+                                                num_devices, handlers, deadline, mesh);
   SHARDCALL_RETURN_IF_ERROR(RunWatched(
-      num_devices, deadline, [run](int d) { run->RunDevice(d); },
+      num_devices, deadline, [run](int d, RunningSteps* running) { run->RunDevice(d, running); },
       [&](const absl::Status& status) { run->Stop(status); }));
   return run->Results();
 }

@@ -39,6 +39,15 @@ struct RngState {
   int drawn_on = -1;              // whose stream this device draws from; -1: its own
 };
 
+// What a device is doing, as another thread sees it. Both point into the running program.
+struct RunningSteps {
+  std::atomic<const Step*> of_entry{nullptr};   // of the entry computation
+  std::atomic<const Step*> innermost{nullptr};  // of a computation that it calls, or the same
+};
+
+// "%sine.3 of %while.7 on device 0"; empty before its first step.
+std::string PlaceOf(const RunningSteps& running, int device);
+
 // The device that executes a program.
 struct DeviceContext {
   int device = 0;  // partition id
@@ -46,7 +55,7 @@ struct DeviceContext {
   Communicator* comm = nullptr;                  // null: one device, no collectives
   const BaseMesh* mesh = nullptr;                // for handlers; null: none
   const HandlerRegistry* handlers = nullptr;     // null: no custom calls
-  const std::atomic<bool>* cancelled = nullptr;  // set when another device failed
+  const std::atomic<bool>* cancelled = nullptr;  // set when the run has failed elsewhere
   absl::Duration deadline = absl::Seconds(60);   // for futures of handlers
   int64_t run_id = 0;                            // one for all devices of a run; 0: none yet
   RngState* rng = nullptr;                       // of one execution; Execute makes it
@@ -55,7 +64,12 @@ struct DeviceContext {
   StartedCalls* started = nullptr;
   // Where Execute stores the name of the running instruction; null: nowhere.
   std::atomic<const std::string*>* at = nullptr;
+  RunningSteps* running = nullptr;  // null: nowhere
 };
+
+// OK, or why the device's run is not to go on: it has failed elsewhere, was stopped (E346), or the
+// process ends (E346).
+absl::Status GoesOn(const DeviceContext& device);
 
 class StepRun {
  public:

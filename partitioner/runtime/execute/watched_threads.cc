@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -9,15 +11,18 @@
 #include <mutex>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/kernels/ffi/timed_call.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/runtime/execute/active_runs.h"
+#include "shardcall/partitioner/runtime/execute/device_threads.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -26,29 +31,31 @@ std::atomic<int> left_behind{0};
 
 // State that the threads share; the last one releases it.
 struct Shared {
-  Shared(int n, std::function<void(int)> body_of) : body(std::move(body_of)), devices(n) {}
+  Shared(int n, DeviceBody body_of) : body(std::move(body_of)), devices(n) {}
   struct Device {
     CallWatch watch;
+    RunningSteps running;
     bool returned = false, left = false;  // under `mutex`
   };
-  const std::function<void(int)> body;
+  const DeviceBody body;
   std::vector<Device> devices;
   std::mutex mutex;
   std::condition_variable changed;
   int returned = 0;
+  int started = -1;  // -1: not all yet
 };
 
-void RunDevice(const std::shared_ptr<Shared>& shared, int d) {
-  Shared::Device& device = shared->devices[d];
+void RunDevice(Shared& shared, int d) {
+  Shared::Device& device = shared.devices[d];
   {
     const CallWatch::Scope scope(&device.watch);
-    shared->body(d);
+    shared.body(d, &device.running);
   }
-  const std::lock_guard<std::mutex> lock(shared->mutex);
+  const std::lock_guard<std::mutex> lock(shared.mutex);
   device.returned = true;
-  ++shared->returned;
+  ++shared.returned;
   if (device.left) --left_behind;
-  shared->changed.notify_all();
+  if (shared.returned == shared.started) shared.changed.notify_all();
 }
 
 absl::Status LateStatus(const CallWatch& watch, int device, absl::Duration deadline) {
@@ -59,14 +66,6 @@ absl::Status LateStatus(const CallWatch& watch, int device, absl::Duration deadl
        .where = absl::StrCat("%", watch.instruction()),
        .fix = "Correct the handler, or give a longer --deadline"},
       absl::StatusCode::kDeadlineExceeded);
-}
-
-absl::Status NoThreads(const std::system_error& error) {
-  return ToStatus(
-      {.code = "E315",
-       .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
-       .fix = "Raise ulimit -u, or run fewer devices in one process"},
-      absl::StatusCode::kUnavailable);
 }
 
 // Tracks since when each device's current call has been running, as seen by periodic checks.
@@ -95,59 +94,162 @@ class Observer {
   std::vector<Seen> seen_;
 };
 
-}  // namespace
+// Whether the device only waits: for other devices, or for a handler. Both have deadlines of their
+// own.
+bool Waits(const RunningSteps& running) {
+  const Step* const step = running.innermost.load(std::memory_order_relaxed);
+  return step != nullptr &&
+         (HasTrait(step->opcode, kCollectiveOp) || step->opcode == Opcode::kCustomCall);
+}
 
-absl::Status RunWatched(int num_devices, absl::Duration deadline, std::function<void(int)> body,
-                        absl::FunctionRef<void(const absl::Status&)> stop) {
-  const auto shared = std::make_shared<Shared>(num_devices, std::move(body));
-  std::vector<std::thread> threads;
-  absl::Status failure;
-  try {
-    for (int d = 0; d < num_devices; ++d) threads.emplace_back(RunDevice, shared, d);
-  } catch (const std::system_error& e) {
-    failure = NoThreads(e);
-    stop(failure);
+// Whether the process could have that much more memory now.
+bool MemoryIsThere(size_t bytes) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at != MAP_FAILED) munmap(at, bytes);
+  return at != MAP_FAILED;
+}
+// For devices that compute when the run fails, so that few are abandoned.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr size_t kStackOfThread = size_t{16} << 20;
+constexpr size_t kBufferOfBlas = size_t{256} << 20;  // for each thread that multiplies at once
+
+// Waits for the threads of one run, and stops them.
+class Watch {
+ public:
+  Watch(const std::shared_ptr<Shared>& shared, absl::Duration deadline,
+        absl::FunctionRef<void(const absl::Status&)> stop)
+      : shared_(*shared), deadline_(deadline), stop_(stop), observer_(*shared, deadline) {}
+
+  // Stops the run. Threads that have not returned after `patience` are left.
+  void Fail(const absl::Status& status, absl::Duration patience) {
+    failure_ = status;
+    leave_at_ = SteadyNow() + patience;
+    stop_(status);
   }
-  const int started = static_cast<int>(threads.size());
-  const auto look_every = std::chrono::microseconds(absl::ToInt64Microseconds(
-      std::clamp(deadline / 8, absl::Milliseconds(5), absl::Milliseconds(250))));
-  Observer observer(*shared, deadline);
-  absl::Duration leave_at = absl::InfiniteDuration();
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  const auto all_returned = [&] { return shared->returned == started; };
-  while (!shared->changed.wait_for(lock, look_every, all_returned)) {
+
+  // Returns when each of the first `started` devices has returned, or is to be left.
+  void Wait(int started) {
+    std::unique_lock<std::mutex> lock(shared_.mutex);
+    shared_.started = started;
+    const auto all_returned = [&] { return shared_.returned == started; };
+    while (!shared_.changed.wait_for(lock, LookEvery(), all_returned)) {
+      lock.unlock();
+      const absl::Status status = CheckStop();  // may call Python
+      lock.lock();
+      if (!status.ok() && failure_.ok()) CheckLimit(status, lock);
+      if (Leaves(lock)) return LeaveAll();
+    }
+  }
+
+  const absl::Status& failure() const { return failure_; }
+
+ private:
+  // For what needs no more than to see that it is to stop.
+  static constexpr absl::Duration kTimeToEnd = absl::Milliseconds(500);
+
+  std::chrono::microseconds LookEvery() const {
+    const absl::Duration longest =
+        StopScope::Innermost() == nullptr ? absl::Milliseconds(250) : absl::Milliseconds(20);
+    return std::chrono::microseconds(
+        absl::ToInt64Microseconds(std::clamp(deadline_ / 8, absl::Milliseconds(5), longest)));
+  }
+
+  // `status`: why the call is to stop. Requests take effect at once. At a limit of time, a device
+  // that waits may be about to say for whom, which helps more.
+  void CheckLimit(const absl::Status& status, std::unique_lock<std::mutex>& lock) {
+    int named = -1;
+    for (int d = 0; d < shared_.started && named < 0; ++d) {
+      const Shared::Device& device = shared_.devices[d];
+      if (!device.returned && !Waits(device.running)) named = d;
+    }
+    const absl::Duration now = SteadyNow();
+    if (absl::IsDeadlineExceeded(status) && named < 0) {
+      limit_seen_ = std::min(limit_seen_, now);
+      if (now - limit_seen_ < deadline_ + absl::Seconds(2)) return;
+    }
+    std::string place;
+    for (int d = std::max(named, 0); d < shared_.started && place.empty(); ++d) {
+      if (!shared_.devices[d].returned) place = PlaceOf(shared_.devices[d].running, d);
+    }
+    if (!place.empty() && !MemoryIsThere(kBufferOfBlas)) {
+      absl::StrAppend(&place, "; memory is short, and BLAS waits for it without an end");
+    }
+    lock.unlock();
+    Fail(place.empty() ? status : In(status, place), kTimeToEnd);
+    lock.lock();
+  }
+
+  // Whether to leave all that have not returned.
+  bool Leaves(std::unique_lock<std::mutex>& lock) {
     const absl::Duration now = SteadyNow();
     bool all_late = true;
-    for (int d = 0; d < started; ++d) {
-      if (shared->devices[d].returned) continue;
-      const bool late = observer.IsLate(d, now);
+    for (int d = 0; d < shared_.started; ++d) {
+      if (shared_.devices[d].returned) continue;
+      const bool late = observer_.IsLate(d, now);
       all_late = all_late && late;
-      if (!late || leave_at != absl::InfiniteDuration()) continue;
-      failure = LateStatus(shared->devices[d].watch, d, deadline);
-      leave_at = now + deadline + absl::Seconds(1);
+      if (!late || !failure_.ok()) continue;
+      const absl::Status status = LateStatus(shared_.devices[d].watch, d, deadline_);
       lock.unlock();
-      stop(failure);
+      Fail(status, deadline_ + absl::Seconds(1));
       lock.lock();
     }
-    if (leave_at == absl::InfiniteDuration() || (!all_late && now < leave_at)) continue;
-    for (Shared::Device& device : shared->devices) {
+    return leave_at_ != absl::InfiniteDuration() && (all_late || now >= leave_at_);
+  }
+
+  void LeaveAll() {
+    for (int d = 0; d < shared_.started; ++d) {
+      Shared::Device& device = shared_.devices[d];
       if (device.returned) continue;
       device.left = true;
       ++left_behind;
     }
-    break;
   }
-  std::vector<bool> left;
-  for (int d = 0; d < started; ++d) left.push_back(shared->devices[d].left);
-  lock.unlock();
-  for (int d = 0; d < started; ++d) {
-    if (left[d]) {
-      threads[d].detach();
-    } else {
-      threads[d].join();
+
+  Shared& shared_;
+  const absl::Duration deadline_;
+  const absl::FunctionRef<void(const absl::Status&)> stop_;
+  Observer observer_;
+  absl::Status failure_;
+  absl::Duration leave_at_ = absl::InfiniteDuration(), limit_seen_ = absl::InfiniteDuration();
+};
+
+}  // namespace
+
+absl::Status NoThreadStatus(const std::system_error& error, absl::string_view where) {
+  if (!MemoryIsThere(kStackOfThread)) {
+    return ToStatus({.code = "E314",
+                     .message = "out of memory: a device's thread finds none for its stack",
+                     .where = std::string(where),
+                     .fix = "Raise ulimit -v, or run fewer devices in one process"},
+                    absl::StatusCode::kResourceExhausted);
+  }
+  return ToStatus(
+      {.code = "E315",
+       .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
+       .where = std::string(where),
+       .fix = "Raise ulimit -u, or run fewer devices in one process"},
+      absl::StatusCode::kUnavailable);
+}
+
+absl::Status RunWatched(int num_devices, absl::Duration deadline, DeviceBody body,
+                        absl::FunctionRef<void(const absl::Status&)> stop) {
+  const auto shared = std::make_shared<Shared>(num_devices, std::move(body));
+  const ActiveRun active(stop);
+  if (!active.status().ok()) {
+    stop(active.status());
+    return active.status();
+  }
+  Watch watch(shared, deadline, stop);
+  int started = 0;
+  try {
+    for (; started < num_devices; ++started) {
+      RunOnDeviceThread([shared, d = started] { RunDevice(*shared, d); });
     }
+  } catch (const std::system_error& e) {
+    watch.Fail(NoThreadStatus(e, ""), kPatience);
   }
-  return failure;
+  watch.Wait(started);
+  return watch.failure().ok() ? active.status() : watch.failure();
 }
 
 int ThreadsLeftBehind() { return left_behind + CallsLeftBehind(); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // while, conditional, call. Loop-carried values are moved from iteration to iteration, so that a
 // body can update them in place.
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -31,10 +30,6 @@ absl::Status RunWhile(StepRun& run) {
   const auto& data = run.data<WhileData>();
   std::vector<Tensor> carry = TakeAll(run);
   while (true) {
-    const std::atomic<bool>* cancelled = run.device().cancelled;
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
-      return absl::AbortedError("stopped, as another device failed");
-    }
     SHARDCALL_ASSIGN_OR_RETURN(const std::vector<Tensor> go_on, run.Call(data.condition, carry));
     if (IntElement(go_on[0], 0) == 0) break;
     SHARDCALL_ASSIGN_OR_RETURN(carry, run.Call(data.body, std::move(carry)));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scan: a computation that takes one slice of each input along one dimension and the carries, and
 // returns one slice of each output and the next carries.
-#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -44,10 +43,6 @@ absl::Status RunScan(StepRun& run) {
   for (int k = data.inputs; k < run.num_inputs(); ++k) carries.push_back(run.Take(k));
   for (int k = 0; k < data.outputs; ++k) outputs.push_back(run.NewResult(k));
   for (int64_t step = 0; step < data.length; ++step) {
-    const std::atomic<bool>* cancelled = run.device().cancelled;
-    if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
-      return absl::AbortedError("stopped, as another device failed");
-    }
     const int64_t i = data.reverse ? data.length - 1 - step : step;
     std::vector<Tensor> arguments;
     for (int k = 0; k < data.inputs; ++k) {

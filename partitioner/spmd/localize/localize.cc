@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
@@ -15,6 +14,7 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 
@@ -357,6 +357,7 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   copies_.clear();
   copied_.clear();
   for (InstrId id : global_.comp(comp).instructions) {
+    SHARDCALL_RETURN_IF_ERROR(CheckStop());
     const int begin = local().num_instructions();
     SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
     if (!control_edges_.empty()) control_edges_.NoteEmitted(id, builder().computation(), begin);
@@ -379,11 +380,9 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   const std::vector<CompId> order =
       PartitionedComputations(program_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
-  absl::flat_hash_map<CompId, double> trip_count;  // by the local module's computations
-  for (CompId c : order) trip_count[computation_map_[c.value]] = plan_.trip_count[c.value];
   for (CollectiveRecord& r : shared_.records) {
-    if (const auto it = trip_count.find(r.computation); it != trip_count.end()) {
-      r.trip_count = it->second;
+    for (CompId c : order) {
+      if (computation_map_[c.value] == r.computation) r.trip_count = plan_.trip_count[c.value];
     }
   }
   MakeHeader();

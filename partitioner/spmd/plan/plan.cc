@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 
@@ -59,9 +60,13 @@ void Planner::PlanInstruction(InstrId id) {
   if (called) CheckSideEffect(id);
 }
 
-void Planner::PlanComputation(CompId comp) {
+absl::Status Planner::PlanComputation(CompId comp) {
   table_.StartComputation();
-  for (InstrId id : module_.comp(comp).instructions) PlanInstruction(id);
+  for (InstrId id : module_.comp(comp).instructions) {
+    SHARDCALL_RETURN_IF_ERROR(CheckStop());
+    PlanInstruction(id);
+  }
+  return absl::OkStatus();
 }
 
 // Executions of each computation per execution of the program.
@@ -105,7 +110,9 @@ absl::StatusOr<Plan> Planner::Run() {
                              [](const auto& c) { return c->maximal_device >= 0; });
   const std::vector<CompId> order = ComputationPostOrder(module_);
   SetTripCounts(order);
-  for (CompId comp : PartitionedComputations(program_, order)) PlanComputation(comp);
+  for (CompId comp : PartitionedComputations(program_, order)) {
+    SHARDCALL_RETURN_IF_ERROR(PlanComputation(comp));
+  }
   SHARDCALL_RETURN_IF_ERROR(rules_.status());
   missing_.CountOthers();
   if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));

@@ -37,7 +37,7 @@ class Planner {
   };
 
   // plan.cc
-  void PlanComputation(CompId comp);
+  absl::Status PlanComputation(CompId comp);
   void PlanInstruction(InstrId id);
   void SetTripCounts(const std::vector<CompId>& order);
   void SetEntryStates();

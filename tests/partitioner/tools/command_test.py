@@ -638,6 +638,7 @@ class Backends(CommandTest):
     def test_a_deadline_must_be_positive(self):
         for seconds in ('0', '-1', 'nan'):
             self.refused('E331', 'run', MLP, '--deadline=' + seconds)
+            self.refused('E331', 'run', MLP, '--wait=' + seconds)
 
 
 if __name__ == '__main__':

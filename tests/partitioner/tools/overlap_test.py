@@ -153,7 +153,7 @@ class Overlap(unittest.TestCase):
         text = self.run_ok('partition', path, '--overlap')
         name = re.search(r'%(\S+) = \S+ all-reduce-start\(', text).group(1)
         with subprocess.Popen([MPIEXEC, '-np', '2', command.command_path(), 'run', path,
-                               '--random-inputs=1', '--backend=mpi', '--deadline=2'],
+                               '--random-inputs=1', '--backend=mpi', '--wait=2'],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               start_new_session=True) as job:
             try:

@@ -26,6 +26,11 @@ def seconds(name, value):
     return made
 
 
+def deadlines(value):
+    """Of the waits for a device or a kernel, and of the whole run, from one number or None."""
+    return (60.0, math.inf) if value is None else (seconds('deadline', value),) * 2
+
+
 def names(name, value):
     """Names as a tuple; one may be given by itself."""
     try:

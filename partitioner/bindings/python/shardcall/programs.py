@@ -2,6 +2,7 @@
 """partition, propagate, verify, run, explain, check_rule."""
 import dataclasses
 import json
+import math
 import os
 import stat
 from collections.abc import Sequence
@@ -130,13 +131,14 @@ class Program:
         self._core.expect(contract)
 
     def run(self, inputs: Sequence[Any], *,
-            deadline: float = 60.0) -> list[Optional[np.ndarray]]:
+            deadline: Optional[float] = None) -> list[Optional[np.ndarray]]:
         """Runs the program with a thread for each device.
 
         Args:
           inputs: whole arrays, one for each flat leaf of the program's parameters, of their types
             and shapes (E313).
-          deadline: seconds that a kernel, or a wait for another device, may take (E319, E304).
+          deadline: seconds that the run may take (E346), and in it a kernel, or a wait for another
+            device (E319, E301). None: 60 for those two, and no limit of the run. Ctrl-C ends it.
 
         Returns:
           The whole results as NumPy arrays, one for each flat leaf; None for tokens.
@@ -146,7 +148,7 @@ class Program:
             fails (E310, E319), an op that is not evaluated (E302).
         """
         results = self._core.run(arrays.given(inputs, self._core.inputs()),
-                                 _options.seconds('deadline', deadline))
+                                 _options.deadlines(deadline))
         return [arrays.to_numpy(r) for r in results]
 
     def _repr_html_(self):
@@ -216,7 +218,7 @@ class Verification:
 
 
 def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed: int = 0,
-           deadline: float = 60.0, **options: Any) -> Verification:
+           deadline: Optional[float] = None, **options: Any) -> Verification:
     """Runs a program partitioned and whole, and compares: outputs that exact values make must be
     equal to the bit, the others within rounding.
 
@@ -224,7 +226,7 @@ def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed
       program, options: as of `partition`.
       inputs: one array for each flat leaf of the parameters; None: random ones.
       seed: of the random inputs.
-      deadline: seconds that a kernel may take.
+      deadline: as of Program.run, for all of its runs together.
 
     Returns:
       A Verification.
@@ -232,14 +234,18 @@ def verify(program: ProgramLike, inputs: Optional[Sequence[Any]] = None, *, seed
     Raises:
       Error: as of `partition` and Program.run.
     """
+    return _verified(program, inputs, seed, _options.deadlines(deadline), options)
+
+
+def _verified(program, inputs, seed, deadlines, options):
     request = _request(program, **options)
-    seed, deadline = _options.count('seed', seed), _options.seconds('deadline', deadline)
+    seed = _options.count('seed', seed)
     given = arrays.given(inputs, _core.inputs(request)) if inputs is not None else []
-    details = json.loads(_core.verify(request, seed, given, deadline))
+    details = json.loads(_core.verify(request, seed, given, deadlines))
     return Verification(details['status'], details.get('reason', ''), details)
 
 
-def run(program: ProgramLike, inputs: Sequence[Any], *, deadline: float = 60.0,
+def run(program: ProgramLike, inputs: Sequence[Any], *, deadline: Optional[float] = None,
         **options: Any) -> list[Optional[np.ndarray]]:
     """`partition` and Program.run in one, with the options and errors of both."""
     return partition(program, **options).run(inputs, deadline=deadline)
@@ -315,11 +321,12 @@ def checked(key, target, request, *, seed, vjp, deadline):
                      tuple(details.get('untested', ())), details)
 
 
-def _check_as_sharded(program, **options):
+def _check_as_sharded(program, *, seed, deadline, **options):
     """The check of a target without a kernel, whose partitioner makes a program of a call, such as
     a custom_partitioning. That knows the program's own mesh alone, so what is tried are the
     program's shardings."""
-    found = verify(program, **options)
+    deadlines = (_options.seconds('deadline', deadline), math.inf)
+    found = _verified(program, None, seed, deadlines, options)
     if found.status == 'unsupported':
         raise Error(f'E191 the calls cannot be checked: {found.reason}. Fix: Check a program of ops '
                     'that are evaluated here')

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/ops/custom_call/run_custom_call.h"
 
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -221,10 +220,7 @@ absl::Status CallHandler(StepRun& run, const HandlerEntry& entry, const CustomCa
                      absl::StatusCode::kInternal, kThrewFix);
   }
   // If the deadline has passed, the run has ended, and nothing may be written to its results.
-  const std::atomic<bool>* const cancelled = run.device().cancelled;
-  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
-    return absl::AbortedError("stopped, as another device failed");
-  }
+  SHARDCALL_RETURN_IF_ERROR(GoesOn(run.device()));
   if (status.ok() || !DiagnosticCode(status).empty()) return status;
   return run.Error(
       "E317", absl::StrCat("the handler of \"", data.target, "\" ", FailedText(status.message())),

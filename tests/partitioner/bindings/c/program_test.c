@@ -507,6 +507,45 @@ static void WrongPrograms(Shardcall_Registry* registry) {
   (void)registry;
 }
 
+/* Calls end on request, and at a limit; without either they do not. */
+static void CallsAreStopped(void) {
+  static const char kEndless[] =
+      "HloModule endless_loop\n\nc {\n  p = s32[] parameter(0)\n  ROOT t = pred[] "
+      "constant(true)\n}\n"
+      "b {\n  p = s32[] parameter(0)\n  ROOT n = s32[] add(p, p)\n}\n"
+      "ENTRY e {\n  x = s32[] parameter(0)\n"
+      "  ROOT w = s32[] while(x), condition=c, body=b\n}\n";
+  Shardcall_Module* module = NULL;
+  Shardcall_Program* program = NULL;
+  Shardcall_Buffers* outputs = NULL;
+  Shardcall_Stop* stop = NULL;
+  Shardcall_StopScope* scope = NULL;
+  CHECK_OK(Shardcall_Module_Read(kEndless, strlen(kEndless), "endless.hlo", &module));
+  int32_t one = 1;
+  const Shardcall_Buffer input = {sizeof(Shardcall_Buffer), 4, 0, NULL, &one};
+  CHECK_OK(Shardcall_StopScope_Begin(NULL, 0.05, &scope));
+  CHECK_FAILS(Shardcall_Module_Evaluate(module, NULL, &input, 1, &outputs), "E346", "%w");
+  Shardcall_StopScope_End(scope);
+  CHECK_OK(Shardcall_Stop_Create(&stop));
+  CHECK_OK(Shardcall_StopScope_Begin(stop, 0, &scope));
+  CHECK_OK(Shardcall_PartitionModule(module, NULL, &program));
+  Shardcall_Program_Destroy(program);
+  program = NULL;
+  Shardcall_Stop_Request(stop);
+  CHECK_FAILS(Shardcall_PartitionModule(module, NULL, &program), "E346", "");
+  Shardcall_StopScope_End(scope);
+  CHECK_OK(Shardcall_PartitionModule(module, NULL, &program));
+  CHECK_FAILS(Shardcall_StopScope_Begin(stop, -1, &scope), "E148", "limit_s");
+  CHECK_FAILS(Shardcall_StopScope_Begin(stop, 0, NULL), "E148", "scope");
+  CHECK_FAILS(Shardcall_Stop_Create(NULL), "E148", "stop");
+  Shardcall_Stop_Request(NULL);
+  Shardcall_Stop_Destroy(NULL);
+  Shardcall_StopScope_End(NULL);
+  Shardcall_Stop_Destroy(stop);
+  Shardcall_Program_Destroy(program);
+  Shardcall_Module_Destroy(module);
+}
+
 int main(void) {
   int32_t major = -1, minor = -1;
   Shardcall_Version(&major, &minor);
@@ -525,6 +564,7 @@ int main(void) {
   PartitionsLikeAReference();
   WrongRegistrations(registry);
   WrongPrograms(registry);
+  CallsAreStopped();
   Shardcall_Registry_Destroy(registry);
   RegisterAll(NULL); /* the registry of the process */
   ProgramsRun(NULL);

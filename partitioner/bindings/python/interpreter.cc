@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/bindings/python/interpreter.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "shardcall/partitioner/runtime/execute/active_runs.h"
+
+namespace nb = nanobind;
+
+namespace shardcall::inline internal::python {
+namespace {
+
+// Threads that hold the GIL for this module, or wait for it, and whether they still may.
+class Interpreter {
+ public:
+  // Whether a thread asks for the GIL to go back to Python, or for a callback.
+  enum class For { kReturn, kCallback };
+
+  // Before a thread asks for the GIL. Returns when it may, which may be never.
+  void Enter(For what) {
+    ++inside_;
+    const Ending ending = ending_;
+    if (ending == Ending::kNo || std::this_thread::get_id() == main_) return;
+    if (what == For::kCallback && (ending == Ending::kReturns || calls_of_main_ > 0)) return;
+    --inside_;
+    // Python would end the thread here. The process is about to end instead.
+    while (true) pause();
+  }
+  // When it has it, or has given it back.
+  void Leave() { --inside_; }
+
+  // Called with the GIL, by the thread that ends the interpreter.
+  void End() {
+    PyThreadState* const state = PyEval_SaveThread();
+    main_ = std::this_thread::get_id();
+    ending_ = Ending::kReturns;
+    StopRunsOfOtherThreads();  // which may be in callbacks
+    ending_ = Ending::kAll;
+    AwaitOthers();
+    PyEval_RestoreThread(state);
+  }
+
+  // Calls of the library by the thread that ends the interpreter, which may need others.
+  void BeginCall() {
+    if (ending_ != Ending::kNo && std::this_thread::get_id() == main_) ++calls_of_main_;
+  }
+  void EndCall() {
+    if (calls_of_main_ == 0 || std::this_thread::get_id() != main_) return;
+    --calls_of_main_;
+    AwaitOthers();
+  }
+
+ private:
+  void AwaitOthers() const {
+    constexpr auto kLongest = std::chrono::seconds(5);
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    while (inside_ > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  // Who may no longer have the GIL, but for the thread that ends the interpreter: nobody, threads
+  // that return from the library, or callbacks, too.
+  enum class Ending { kNo, kReturns, kAll };
+
+  std::atomic<int> inside_{0}, calls_of_main_{0};
+  std::atomic<Ending> ending_{Ending::kNo};
+  std::thread::id main_;  // set before ending_
+};
+
+Interpreter& OfProcess() {
+  static auto* const interpreter = new Interpreter;
+  return *interpreter;
+}
+
+// Python runs its signal handlers on this thread only.
+bool IsMainThread() { return syscall(SYS_gettid) == getpid(); }
+
+thread_local Interruptible* innermost = nullptr;
+
+}  // namespace
+
+GilAcquire::GilAcquire() {
+  OfProcess().Enter(Interpreter::For::kCallback);
+  state_ = PyGILState_Ensure();
+}
+GilAcquire::~GilAcquire() {
+  PyGILState_Release(state_);
+  OfProcess().Leave();
+}
+
+GilRelease::GilRelease() : state_(PyEval_SaveThread()) { OfProcess().BeginCall(); }
+GilRelease::~GilRelease() {
+  OfProcess().EndCall();
+  OfProcess().Enter(Interpreter::For::kReturn);
+  PyEval_RestoreThread(state_);
+  OfProcess().Leave();
+}
+
+Interruptible::Interruptible(absl::Duration limit) : outer_(std::exchange(innermost, this)) {
+  const bool main = IsMainThread();
+  if (!main && limit == absl::InfiniteDuration()) return;
+  StopOptions options;
+  options.source = &source_;
+  options.limit = limit;
+  if (main) options.poll = [this] { return Poll(); };
+  scope_.emplace(std::move(options));
+}
+
+Interruptible::~Interruptible() { innermost = outer_; }
+
+bool Interruptible::Poll() {
+  const GilAcquire acquire;
+  if (PyErr_CheckSignals() == 0) return false;
+  raised_.emplace();
+  return true;
+}
+
+void Interruptible::RaiseIfInterrupted() {
+  if (raised_.has_value()) throw nb::python_error(std::move(*raised_));
+}
+
+bool Interruptible::Take(const nb::python_error& raised) {
+  if (innermost == nullptr || !raised.matches(PyExc_KeyboardInterrupt)) return false;
+  innermost->raised_.emplace(raised);
+  innermost->source_.Request();
+  return true;
+}
+
+void PrepareForEndOfPython() {
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { OfProcess().End(); }));
+}
+
+}  // namespace shardcall::inline internal::python
