@@ -10,9 +10,16 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/shape_interner.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall {
 namespace {
+
+// Every tuple is one, as only the interner makes shapes.
+struct TupleShape : Shape {
+  // FirstLeafOf() each element and the end; empty where every element is one leaf.
+  absl::Span<const int> first_leaves;
+};
 
 // Products of sizes that were read from text may pass 2^63; they saturate at INT64_MAX.
 int64_t SaturatingMultiply(int64_t a, int64_t b) {
@@ -76,7 +83,8 @@ const Shape* ShapeInterner::Intern(const Key& key) {
 }
 
 const Shape* ShapeInterner::Make(const Key& key, uint64_t hash) {
-  Shape* s = arena_->New<Shape>();
+  TupleShape* const tuple = key.type == ElementType::kTuple ? arena_->New<TupleShape>() : nullptr;
+  Shape* s = tuple != nullptr ? tuple : arena_->New<Shape>();
   s->type_ = key.type;
   s->has_layout_ = key.has_layout;
   s->dims_ = arena_->Copy(key.dims);
@@ -86,13 +94,21 @@ const Shape* ShapeInterner::Make(const Key& key, uint64_t hash) {
   s->tuple_ = arena_->Copy(key.tuple);
   s->hash_ = hash;
   s->bare_ = s;
-  if (key.type == ElementType::kTuple) {
+  if (tuple != nullptr) {
     s->num_leaves_ = 0;
     bool bare = true;
+    bool flat = true;
     for (const Shape* e : key.tuple) {
       s->num_leaves_ += e->num_leaves();
+      flat = flat && !e->IsTuple();
       s->byte_size_ = SaturatingAdd(s->byte_size_, e->byte_size());
       bare = bare && e->bare() == e;
+    }
+    if (!flat) {
+      std::vector<int> first = {0};
+      first.reserve(key.tuple.size() + 1);
+      for (const Shape* e : key.tuple) first.push_back(first.back() + e->num_leaves());
+      tuple->first_leaves = arena_->Copy(absl::MakeConstSpan(first));
     }
     if (!bare) {
       std::vector<const Shape*> elements;
@@ -120,19 +136,28 @@ const Shape* ShapeInterner::Make(const Key& key, uint64_t hash) {
   return s;
 }
 
+int internal::FirstLeafOf(const Shape& tuple, int element) {
+  SHARDCALL_CHECK(tuple.IsTuple());
+  const absl::Span<const int> first = static_cast<const TupleShape&>(tuple).first_leaves;
+  return first.empty() ? element : first[element];
+}
+
+int internal::ElementOfLeaf(const Shape& tuple, int flat_index) {
+  SHARDCALL_CHECK(tuple.IsTuple() && flat_index >= 0 && flat_index < tuple.num_leaves());
+  const absl::Span<const int> first = static_cast<const TupleShape&>(tuple).first_leaves;
+  if (first.empty()) return flat_index;
+  // The last element that begins at or before the leaf: an element without leaves begins where the
+  // one behind it does.
+  return static_cast<int>(std::upper_bound(first.begin(), first.end(), flat_index) - first.begin() -
+                          1);
+}
+
 const Shape* Shape::leaf(int flat_index) const {
   const Shape* s = this;
   while (s->IsTuple()) {
-    const Shape* next = nullptr;
-    for (const Shape* e : s->tuple_) {
-      if (flat_index < e->num_leaves_) {
-        next = e;
-        break;
-      }
-      flat_index -= e->num_leaves_;
-    }
-    SHARDCALL_CHECK(next != nullptr);
-    s = next;
+    const int element = ElementOfLeaf(*s, flat_index);
+    flat_index -= FirstLeafOf(*s, element);
+    s = s->tuple_[element];
   }
   SHARDCALL_CHECK(flat_index == 0);
   return s;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
@@ -18,7 +19,8 @@
 namespace shardcall {
 namespace {
 
-std::string ExplainText(const PartitionedProgram& p) {
+std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
+  CollectiveReasons reasons(p, whole_reasons);
   const Program& program = p.global->program;
   std::string out =
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
@@ -33,7 +35,7 @@ std::string ExplainText(const PartitionedProgram& p) {
       const std::string source = SourceLine(program.module, program.module.instr(r.cause.consumer));
       if (!source.empty()) absl::StrAppend(&out, "  at   ", source, "\n");
     }
-    const std::string why = WhySharded(p, r);
+    const std::string why = reasons.WhySharded(r);
     if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
   }
   for (const ProgramWarning& w : Warnings(p)) {
@@ -58,13 +60,14 @@ std::string ExplainText(const PartitionedProgram& p) {
 
 }  // namespace
 
-std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format) {
+std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format,
+                    bool whole_reasons) {
   switch (format) {
     case ExplainFormat::kJson: return ReportJson(p, options) + "\n";
-    case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options));
+    case ExplainFormat::kHtml: return ExplainPage(PageContentOf(p, options, whole_reasons));
     case ExplainFormat::kText: break;
   }
-  return WithoutControls(ExplainText(p));
+  return WithoutControls(ExplainText(p, whole_reasons));
 }
 
 absl::StatusOr<std::vector<ContractTerm>> ParseContract(absl::string_view text) {

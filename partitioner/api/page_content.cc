@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/version.h"
@@ -12,7 +13,8 @@
 
 namespace shardcall::inline internal {
 
-PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options) {
+PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options,
+                          bool whole_reasons) {
   const Program& program = p.global->program;
   const Module& global = program.module;
   PageContent out;
@@ -29,12 +31,13 @@ PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& option
   if (program.mesh != nullptr) out.mesh = DeclaredMesh(*program.mesh).axes;
   out.cost = options.cost;
   out.local = &p.local;
+  CollectiveReasons reasons(p, whole_reasons);
   for (const CollectiveRecord& r : p.local.collectives) {
     const InstrId consumer = r.cause.consumer;
     out.collectives.push_back(
         {.cause = CauseText(p, r),
          .source = consumer.valid() ? SourceLine(global, global.instr(consumer)) : "",
-         .why = WhySharded(p, r)});
+         .why = reasons.WhySharded(r)});
   }
   for (ProgramWarning& w : Warnings(p)) {
     std::string fix(w.fix());

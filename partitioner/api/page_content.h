@@ -8,8 +8,9 @@
 
 namespace shardcall::inline internal {
 
-// Refers to `p`, which must outlive it.
-PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options);
+// Refers to `p`, which must outlive it. `whole_reasons`: as in Explain().
+PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options,
+                          bool whole_reasons = false);
 
 }  // namespace shardcall::inline internal
 

@@ -37,8 +37,11 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options);
 
 enum class ExplainFormat { kText, kJson, kHtml };
 // Lists every collective with its bytes, consumer, source and target sharding and the origin of
-// both; then fallbacks and totals.
-std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format);
+// both; then fallbacks and totals. The reason why a value is sharded as it is, a chain of ops, has
+// its first 8 and last 8 steps; with `whole_reasons` it has all, and the text may grow with the
+// square of the program.
+std::string Explain(const PartitionedProgram& p, const SpmdOptions& options, ExplainFormat format,
+                    bool whole_reasons = false);
 
 // A contract over the totals: "all-gather=0, bytes<=1GiB"; terms are an opcode
 // or `bytes` (weighted total) or `fallbacks`, one of = == != < <= > >=, and a

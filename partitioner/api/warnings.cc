@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
@@ -22,11 +23,12 @@ ProgramWarning FromText(const std::string& text) {
 }
 
 // Reshards that a greedy planner planned, each once.
-void AddGreedyPlans(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
+void AddGreedyPlans(const PartitionedProgram& p, CollectiveReasons& reasons,
+                    std::vector<ProgramWarning>* out) {
   const Program& program = p.global->program;
   std::set<std::tuple<InstrId, const Sharding*, const Sharding*>> seen;
   for (const CollectiveRecord& r : p.local.collectives) {
-    const LeafId leaf = MovedLeaf(p, r);
+    const LeafId leaf = reasons.MovedLeaf(r);
     if (!leaf.valid() || r.from == nullptr || r.to == nullptr) continue;
     const ReshardPlan& plan =
         PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
@@ -37,11 +39,12 @@ void AddGreedyPlans(const PartitionedProgram& p, std::vector<ProgramWarning>* ou
 
 // Reshards with full rematerialization: their intermediate state needs more memory than either
 // end, since the axes conflict and a dimension is gathered whole and sliced again.
-void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
+void AddRematerialized(const PartitionedProgram& p, CollectiveReasons& reasons,
+                       std::vector<ProgramWarning>* out) {
   const Program& program = p.global->program;
   std::set<std::tuple<InstrId, CollectiveCause::Kind, int, const Sharding*>> seen;
   for (const CollectiveRecord& r : p.local.collectives) {
-    const LeafId leaf = MovedLeaf(p, r);
+    const LeafId leaf = reasons.MovedLeaf(r);
     if (!leaf.valid() || r.from == nullptr || r.to == nullptr) continue;
     const ReshardPlan& plan =
         PlanReshard(program.module.context(), program.LeafShape(leaf), r.from, r.to);
@@ -51,16 +54,15 @@ void AddRematerialized(const PartitionedProgram& p, std::vector<ProgramWarning>*
     std::string text =
         absl::StrCat(result ? "result " : "operand ", r.cause.index, ": ", r.from->ToString(),
                      " -> ", r.to->ToString(), " moves ", HumanBytes(plan.bytes));
-    const std::string value = p.global->shardings.Explain(program, leaf);
+    const std::string value = reasons.WhySharded(leaf);
     if (result) {
       absl::StrAppend(&text, "; the right came from: ", value);
     } else {
       // A call without results has no sharding that could be explained.
       const Instruction& consumer = program.module.instr(r.cause.consumer);
-      const std::string wanted =
-          consumer.shape->num_leaves() == 0
-              ? ""
-              : p.global->shardings.Explain(program, program.leaves.leaf(r.cause.consumer));
+      const std::string wanted = consumer.shape->num_leaves() == 0
+                                     ? ""
+                                     : reasons.WhySharded(program.leaves.leaf(r.cause.consumer));
       absl::StrAppend(&text, "; the left came from: ", value,
                       wanted.empty() ? "" : "; the right from: ", wanted);
     }
@@ -89,35 +91,15 @@ std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
   std::vector<ProgramWarning> out;
   for (const std::string& w : p.global->program.warnings) out.push_back(FromText(w));
   for (const std::string& w : p.local.warnings) out.push_back(FromText(w));
-  AddRematerialized(p, &out);
-  AddGreedyPlans(p, &out);
+  CollectiveReasons reasons(p);
+  AddRematerialized(p, reasons, &out);
+  AddGreedyPlans(p, reasons, &out);
   for (const Fallback& f : p.plan.fallbacks) out.push_back({"W202", f.instr, f.reason});
   for (const auto& [instr, g] : p.plan.gathers) {
     if (g.kind == Gather::Kind::kHandler) continue;  // reported as W202
     out.push_back({"W203", instr, GatherText(g)});
   }
   return out;
-}
-
-LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r) {
-  const Program& program = p.global->program;
-  if (!r.cause.consumer.valid()) return LeafId();
-  if (r.cause.kind == CollectiveCause::Kind::kResult) {
-    return program.leaves.leaf(r.cause.consumer, r.cause.index);
-  }
-  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
-  int at = 0;
-  for (InstrId o : program.module.operands(r.cause.consumer)) {
-    const int n = program.module.instr(o).shape->num_leaves();
-    if (r.cause.index < at + n) return program.leaves.leaf(o, r.cause.index - at);
-    at += n;
-  }
-  return LeafId();
-}
-
-std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r) {
-  const LeafId leaf = MovedLeaf(p, r);
-  return leaf.valid() ? p.global->shardings.Explain(p.global->program, leaf) : "";
 }
 
 }  // namespace shardcall

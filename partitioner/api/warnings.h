@@ -29,12 +29,6 @@ struct ProgramWarning {
 // that is compiled; the command prints it only with `explain`.
 std::vector<ProgramWarning> Warnings(const PartitionedProgram& p);
 
-// The leaf of the propagated program that a collective moves; invalid if none is recorded.
-LeafId MovedLeaf(const PartitionedProgram& p, const CollectiveRecord& r);
-
-// Why the value that the collective moves is sharded as it is; empty if unknown.
-std::string WhySharded(const PartitionedProgram& p, const CollectiveRecord& r);
-
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_WARNINGS_H_

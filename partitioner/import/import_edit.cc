@@ -5,6 +5,7 @@
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall::inline internal::import_internal {
 namespace {
@@ -109,10 +110,7 @@ class EditedModule {
     std::vector<InstrId> parts = shape->IsTuple() ? TakeApart(root) : std::vector<InstrId>{root};
     for (int k : identities) {
       const ModuleEdit::Identity& want = edit_.identities[k];
-      int part = 0, flat = want.operand;
-      while (shape->IsTuple() && flat >= shape->tuple()[part]->num_leaves()) {
-        flat -= shape->tuple()[part++]->num_leaves();
-      }
+      const int part = shape->IsTuple() ? ElementOfLeaf(*shape, want.operand) : 0;
       if (new_.instr(parts[part]).shape->IsTuple()) continue;  // inside a nested tuple
       parts[part] = AddIdentity(want, parts[part], old_.comp(old_.entry()).root);
     }

@@ -61,9 +61,11 @@ class Inliner {
     bool reducer = false;  // annotations are dropped
     size_t next = 0;
     int frame_id = 0;
-    InstrId call;                 // the inlined call, an instruction of the frame below
-    std::vector<CompId> callees;  // new computations of the instruction at `next`, so far
-    std::string prefix;           // prefix of op_name
+    InstrId call;  // the inlined call, an instruction of the frame below
+    // The computations that the instruction at `next` calls, and the new ones so far.
+    absl::InlinedVector<CompId, 2> called;
+    std::vector<CompId> callees;
+    std::string prefix;  // prefix of op_name
     const Metadata *last_old = nullptr, *last_new = nullptr;
   };
 
@@ -185,8 +187,8 @@ class Inliner {
       }
     }
     if (HasTrait(i.opcode, kCallsComputation)) {
-      const auto callees = CalledComputations(old_, i);
-      if (f.callees.size() < callees.size()) return NextCallee(i, callees[f.callees.size()]);
+      if (f.callees.empty()) f.called = CalledComputations(old_, i);
+      if (f.callees.size() < f.called.size()) return NextCallee(i, f.called[f.callees.size()]);
     }
     Copy(id, i);
   }

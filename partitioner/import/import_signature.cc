@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall::inline internal::import_internal {
 namespace {
@@ -40,10 +41,7 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
   identity.operand = flat;
   int element = 0;
   if (shape->IsTuple()) {
-    int rest = flat;
-    while (rest >= shape->tuple()[element]->num_leaves()) {
-      rest -= shape->tuple()[element++]->num_leaves();
-    }
+    element = ElementOfLeaf(*shape, flat);
     if (shape->tuple()[element]->IsTuple()) {
       p_.warnings.push_back(absl::StrCat(
           "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",

@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/propagation/reasons.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/terminal_text.h"
@@ -41,8 +42,9 @@ absl::Status ParseBits(const Flags& flags, const char* name, int leaves, std::ve
   return absl::OkStatus();
 }
 
-std::string TraceText(const PropagatedProgram& p) {
+std::string TraceText(const PropagatedProgram& p, bool whole_reasons) {
   std::string out;
+  Reasons reasons(p.program, p.shardings, whole_reasons);
   const Module& m = p.program.module;
   for (int i = 0; i < m.num_instructions(); ++i) {
     const InstrId id(i);
@@ -52,7 +54,7 @@ std::string TraceText(const PropagatedProgram& p) {
       if (s == nullptr) continue;
       absl::StrAppend(&out, "%", m.instr(id).name);
       if (m.instr(id).shape->IsTuple()) absl::StrAppend(&out, "#", k);
-      absl::StrAppend(&out, " ", s->ToString(), "  ", p.shardings.Explain(p.program, leaf), "\n");
+      absl::StrAppend(&out, " ", s->ToString(), "  ", reasons.Of(leaf), "\n");
     }
   }
   return out;
@@ -109,7 +111,8 @@ int RunPropagate(const Flags& flags) {
   Warn((*p)->program.warnings);
   absl::Status written;
   if (flags.Has("trace")) {
-    written = WriteOutput(flags.Get("o"), WithoutControls(TraceText(**p)));
+    written =
+        WriteOutput(flags.Get("o"), WithoutControls(TraceText(**p, flags.Has("whole-reasons"))));
   } else if (flags.Has("rules")) {
     written = WriteOutput(flags.Get("o"), WithoutControls(RulesText(**p)));
   } else {
@@ -188,7 +191,8 @@ int RunExplain(const Flags& flags) {
   const std::string text = Explain(**p, (*session)->options.spmd,
                                    format == "json"   ? ExplainFormat::kJson
                                    : format == "html" ? ExplainFormat::kHtml
-                                                      : ExplainFormat::kText);
+                                                      : ExplainFormat::kText,
+                                   flags.Has("whole-reasons"));
   if (absl::Status s = WriteOutput(flags.Get("o"), text); !s.ok()) return Fail(s);
   const absl::Status contract = CheckContract(*terms, **p);
   if (contract.ok()) return kExitOk;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -109,10 +111,12 @@ std::string internal::RuleAsWritten(const ShardingRule& rule) {
 }
 
 int64_t ShardingRule::Extent(int tensor, int factor) const {
-  for (const auto& [where, extent] : extents) {
-    if (where.first == tensor && where.second == factor) return extent;
-  }
-  return factors[factor].size;
+  // They are sorted: a concatenate of n operands has n.
+  const std::pair<int, int> where(tensor, factor);
+  const auto it = std::lower_bound(
+      extents.begin(), extents.end(), where,
+      [](const auto& extent, const std::pair<int, int>& w) { return extent.first < w; });
+  return it != extents.end() && it->first == where ? it->second : factors[factor].size;
 }
 
 std::string ShardingRule::ToString() const { return Print(*this, WholeDims(*this)); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, k=4, j=2} reduction={k}>`.
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -44,6 +45,7 @@ class Parser {
     SHARDCALL_RETURN_IF_ERROR(Check(operands, out_.operands, 0, "operand"));
     SHARDCALL_RETURN_IF_ERROR(
         Check(results, out_.results, static_cast<int>(operands.size()), "result"));
+    std::sort(out_.extents.begin(), out_.extents.end());
     return std::move(out_);
   }
 

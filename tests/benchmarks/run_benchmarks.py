@@ -8,7 +8,8 @@ The programs are the llama_* files of --corpus, by default $SHARDCALL_CORPUS, el
 the small ones in tests/data/hlo. With llama_scan126_train_plain_d64m8 among them
 its mesh is scaled to 65,536 devices; with --oracle (or $SHARDCALL_XLA_ORACLE) XLA
 is measured too (compare_xla.py). Exit code 1 where a count of allocations or of
-memo misses is above its limit, or callbacks are asked too often; times are only shown.
+memo misses is above its limit, callbacks are asked too often, or costs grow faster than
+programs (measure_costs.py); other times are only shown.
 """
 import argparse
 import glob
@@ -58,6 +59,10 @@ def main():
         ratios = [f'{s} {p["us"][s] / p["instructions"] * chains[0]["instructions"] / t:.2f}'
                   for s, t in chains[0]['us'].items()]
         print(f'  {p["name"]:14}', ', '.join(ratios))
+
+    command = os.path.join(args.programs, 'shardcall')
+    table('Costs against sizes: no exponent may reach 1.15', 'costs.json',
+          [sys.executable, os.path.join(HERE, 'measure_costs.py'), f'--command={command}'])
 
     table('Custom calls', 'custom_calls.json', [os.path.join(args.programs, 'bench_custom_calls')])
 

@@ -219,6 +219,20 @@ TEST_F(RuleTest, AFactorThatOneResultHasAndAnotherSumsOverIsNoReductionInSdyText
             "reduction={k}, custom>");
 }
 
+// If an extent were found by looking at all others, this would take hours.
+TEST_F(RuleTest, AllExtentsOfARuleOfManyTensorsAreFoundInLinearTime) {
+  constexpr int kTensors = 4000000;
+  ShardingRule rule;
+  rule.factors.resize(2);
+  rule.factors[0].size = 5;
+  rule.factors[1].size = 8;
+  for (int t = 0; t < kTensors; ++t) rule.extents.push_back({{t, 1}, t});
+  int64_t wrong = 0;
+  for (int t = 0; t < kTensors; ++t) wrong += rule.Extent(t, 1) != t || rule.Extent(t, 0) != 5;
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(rule.Extent(kTensors, 1), 8);
+}
+
 TEST_F(RuleTest, ASdyFactorMayHaveAnotherExtentInOneTensor) {
   auto rule = ParseSdyRule("#sdy.op_sharding_rule<([i], [i])->([i]) {i=8}>", Shapes({{3}, {5}}),
                            Shapes({{8}}));

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/context.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall {
 namespace {
@@ -93,6 +94,44 @@ TEST(ShapeTest, CountsLeavesElementsAndBytes) {
   EXPECT_EQ(t->leaf(3), c.MakeScalar(kF32));
   EXPECT_EQ(t->byte_size(), 14);
   EXPECT_EQ(c.MakeTuple({})->num_leaves(), 0);
+}
+
+TEST(ShapeTest, ElementsWithoutLeavesHaveNone) {
+  Context c;
+  const Shape* a = c.MakeScalar(kF32);
+  const Shape* empty = c.MakeTuple({});
+  const Shape* t = c.MakeTuple({empty, c.MakeTuple({a, empty, a}), empty, c.MakeToken(), empty});
+  EXPECT_EQ(t->num_leaves(), 3);
+  EXPECT_EQ(t->leaf(1), a);
+  EXPECT_TRUE(t->leaf(2)->IsToken());
+  const std::vector<int> first = {0, 0, 2, 2, 3, 3};
+  for (int k = 0; k < 6; ++k) EXPECT_EQ(FirstLeafOf(*t, k), first[k]) << k;
+  const std::vector<int> element = {1, 1, 3};
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(ElementOfLeaf(*t, k), element[k]) << k;
+}
+
+// If a leaf were found by walking over the elements before it, this would take hours.
+TEST(ShapeTest, AllLeavesOfALargeTupleAreFoundInLinearTime) {
+  Context c;
+  constexpr int kElements = 4000000;
+  const Shape* a = c.MakeScalar(kF32);
+  const Shape* b = c.MakeScalar(ElementType::kS32);
+  std::vector<const Shape*> elements(kElements, a);
+  for (int k = 0; k < kElements; k += 2) elements[k] = b;
+  const Shape* flat = c.MakeTuple(elements);
+  for (int k = 0; k < kElements; k += 2) elements[k] = c.MakeTuple({b, a});
+  const Shape* nested = c.MakeTuple(elements);
+  ASSERT_EQ(nested->num_leaves(), kElements / 2 * 3);
+  int wrong = 0;
+  for (int k = 0; k < kElements; ++k) {
+    wrong += flat->leaf(k) != (k % 2 == 0 ? b : a) || FirstLeafOf(*flat, k) != k;
+    wrong += FirstLeafOf(*nested, k) != k / 2 * 3 + k % 2 * 2;
+  }
+  for (int k = 0; k < nested->num_leaves(); ++k) {
+    wrong += nested->leaf(k) != (k % 3 == 0 ? b : a);
+    wrong += ElementOfLeaf(*nested, k) != k / 3 * 2 + (k % 3 == 2);
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(ShapeTest, SizesBeyond64BitsSaturate) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -59,7 +60,7 @@ int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index) {
   int first = 0;
   for (int64_t k : index) {
     if (!shape->IsTuple() || k < 0 || k >= static_cast<int64_t>(shape->tuple().size())) return -1;
-    for (int64_t before = 0; before < k; ++before) first += shape->tuple()[before]->num_leaves();
+    first += FirstLeafOf(*shape, static_cast<int>(k));
     shape = shape->tuple()[k];
   }
   return first;

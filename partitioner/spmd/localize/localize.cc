@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
@@ -380,9 +381,11 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   const std::vector<CompId> order =
       PartitionedComputations(program_, ComputationPostOrder(global_));
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
+  absl::flat_hash_map<CompId, double> trip_count;  // by the local module's computations
+  for (CompId c : order) trip_count[computation_map_[c.value]] = plan_.trip_count[c.value];
   for (CollectiveRecord& r : shared_.records) {
-    for (CompId c : order) {
-      if (computation_map_[c.value] == r.computation) r.trip_count = plan_.trip_count[c.value];
+    if (const auto it = trip_count.find(r.computation); it != trip_count.end()) {
+      r.trip_count = it->second;
     }
   }
   MakeHeader();

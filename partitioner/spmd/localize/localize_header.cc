@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -14,7 +15,7 @@ int FlatIndex(const Shape* shape, absl::Span<const int64_t> index) {
   int flat = 0;
   for (int64_t i : index) {
     if (!shape->IsTuple() || i < 0 || i >= static_cast<int64_t>(shape->tuple().size())) return -1;
-    for (int64_t k = 0; k < i; ++k) flat += shape->tuple()[k]->num_leaves();
+    flat += FirstLeafOf(*shape, static_cast<int>(i));
     shape = shape->tuple()[i];
   }
   return shape->IsTuple() ? -1 : flat;

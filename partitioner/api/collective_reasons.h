@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which value each collective moves, and why that value is sharded as it is.
+#ifndef SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_
+#define SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_
+
+#include <string>
+#include <vector>
+
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/propagation/reasons.h"
+
+namespace shardcall::inline internal {
+
+// Keeps what it found for the collectives that are asked about next: all of a program's take time
+// linear in the program.
+class CollectiveReasons {
+ public:
+  // Refers to `p`, which must outlive it. `whole`: chains of reasons are not shortened.
+  explicit CollectiveReasons(const PartitionedProgram& p, bool whole = false)
+      : program_(p.global->program), reasons_(p.global->program, p.global->shardings, whole) {}
+
+  // The leaf of the propagated program that a collective moves; invalid if none is recorded.
+  LeafId MovedLeaf(const CollectiveRecord& r);
+  // Why the value that the collective moves is sharded as it is; empty if unknown.
+  std::string WhySharded(const CollectiveRecord& r);
+  // Why a leaf of the propagated program is.
+  std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
+
+ private:
+  const Program& program_;
+  Reasons reasons_;
+  // The leaves of the operands of the instruction that was asked about last.
+  InstrId consumer_;
+  std::vector<LeafId> operands_;
+};
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_

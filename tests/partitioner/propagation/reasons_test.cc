@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of where shardings came from: what they say, and that all of them together grow with
+// the program only.
+#include "shardcall/partitioner/propagation/reasons.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/partitioner/import/import_testing.h"
+
+namespace shardcall {
+namespace {
+
+constexpr char kSharded[] = "sharding={devices=[8]<=[8]}";
+constexpr char kHeader[] = "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}";
+
+struct Propagated {
+  explicit Propagated(const std::string& body)
+      : program(Import(EntryModule(body, kHeader), {.num_partitions = 8})) {
+    RuleTable rules(program, {});
+    absl::StatusOr<PropagationResult> done = Propagate(program, rules, {});
+    EXPECT_TRUE(done.ok()) << done.status();
+    if (done.ok()) result = *std::move(done);
+  }
+  LeafId Leaf(absl::string_view name, int flat = 0) const {
+    return program.leaves.leaf(FindInstr(program, name), flat);
+  }
+  std::string Of(absl::string_view name, bool whole = false) const {
+    return Reasons(program, result, whole).Of(Leaf(name));
+  }
+
+  Program program;
+  PropagationResult result;
+};
+
+// v0 is the argument, v1 to vN are negations in a row.
+std::string Chain(int n) {
+  std::string body = absl::StrCat("v0 = f32[8] parameter(0), ", kSharded, "\n");
+  for (int k = 1; k <= n; ++k) {
+    absl::StrAppend(&body, k == n ? "ROOT " : "", "v", k, " = f32[8] negate(v", k - 1, ")\n");
+  }
+  return body;
+}
+
+std::string Step(int k) { return absl::StrCat(" -> %v", k, " operand 0 -> result"); }
+
+TEST(Reasons, AShortChainIsToldWhole) {
+  const Propagated p(Chain(16));
+  std::string all = "argument 0";
+  for (int k = 1; k <= 16; ++k) {
+    absl::StrAppend(&all, Step(k));
+    EXPECT_EQ(p.Of(absl::StrCat("v", k)), all);
+  }
+}
+
+TEST(Reasons, ALongChainHasItsEndsAndTheNumberOfStepsBetweenThem) {
+  const Propagated p(Chain(100));
+  for (const int last : {17, 18, 60, 100}) {
+    std::string text = "argument 0", all = "argument 0";
+    for (int k = 1; k <= 8; ++k) absl::StrAppend(&text, Step(k));
+    absl::StrAppend(&text, " -> (", last - 16, " more steps)");
+    for (int k = last - 7; k <= last; ++k) absl::StrAppend(&text, Step(k));
+    for (int k = 1; k <= last; ++k) absl::StrAppend(&all, Step(k));
+    const std::string name = absl::StrCat("v", last);
+    EXPECT_EQ(p.Of(name), text);
+    EXPECT_EQ(p.Of(name, /*whole=*/true), all);
+    EXPECT_EQ(p.result.Explain(p.program, p.Leaf(name)), all);
+  }
+}
+
+TEST(Reasons, AnswersDoNotDependOnWhatWasAskedBefore) {
+  const Propagated p(Chain(60));
+  Reasons forwards(p.program, p.result), backwards(p.program, p.result);
+  for (int k = 60; k >= 0; --k) backwards.Of(p.Leaf(absl::StrCat("v", k)));
+  for (int k = 0; k <= 60; ++k) {
+    const std::string name = absl::StrCat("v", k);
+    EXPECT_EQ(forwards.Of(p.Leaf(name)), p.Of(name));
+    EXPECT_EQ(backwards.Of(p.Leaf(name)), p.Of(name));
+  }
+}
+
+// If each text walked to the origin, or had all steps, this would take hours.
+TEST(Reasons, TheTextsOfAllValuesGrowWithTheProgramOnly) {
+  const auto size_of_all = [](int n) {
+    const Propagated p(Chain(n));
+    Reasons reasons(p.program, p.result);
+    size_t size = 0;
+    for (int leaf = 0; leaf < p.program.leaves.num_leaves(); ++leaf) {
+      size += reasons.Of(LeafId(leaf)).size();
+    }
+    return size;
+  };
+  const size_t small = size_of_all(5000), large = size_of_all(10000);
+  EXPECT_LT(large, small * 5 / 2);
+}
+
+// Of an op with many operands, places are found in a table, which gives what a walk would.
+TEST(Reasons, OperandsAndResultsOfWideOpsAreNumbered) {
+  std::string body, operands;
+  for (int k = 0; k < 40; ++k) {
+    absl::StrAppend(&body, "p", k, " = f32[8] parameter(", k, ")",
+                    k == 33 ? absl::StrCat(", ", kSharded) : "", "\n");
+    absl::StrAppend(&operands, k == 0 ? "" : ", ", "p", k);
+  }
+  const Propagated p(absl::StrCat(body, "r = f32[320] concatenate(", operands,
+                                  "), dimensions={0}\n", "ROOT n = f32[320] negate(r)\n"));
+  EXPECT_EQ(p.Of("n"), "argument 33 -> %r operand 33 -> result -> %n operand 0 -> result");
+}
+
+// Steps that lead in a circle end, wherever one begins.
+TEST(Reasons, CirclesEnd) {
+  Propagated p(Chain(4));
+  const LeafId a = p.Leaf("v1"), b = p.Leaf("v2"), c = p.Leaf("v3");
+  p.result.provenance[a.value].from = c;
+  Reasons reasons(p.program, p.result);
+  EXPECT_EQ(reasons.Of(b), "%v3 -> %v1 %v3 -> result -> %v2 operand 0 -> result");
+  EXPECT_FALSE(reasons.Of(a).empty());
+  EXPECT_FALSE(reasons.Of(c).empty());
+}
+
+}  // namespace
+}  // namespace shardcall
