@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what commands take for programs that grow, and holds that it grows linearly.
 
-    measure_costs.py --command=build/bin/shardcall [--only=NAME,...] [--rounds=3] [--json=FILE]
+    measure_costs.py --command=build/bin/shardcall [--all | --only=WORD,...] [--rounds=3] [--json=FILE]
 
 Each row is a kind of program (cost_programs.py) of several sizes n and a verb. Measured are
 processor time and peak memory of the command, as the least of all rounds, without those of the
@@ -25,11 +25,17 @@ LEAST_SECONDS, LEAST_BYTES = 0.1, 16 << 20
 VERBS = ('print', 'propagate', 'partition', 'explain')
 # What a `run` computes grows with the program: arrays are small, and so are these sizes.
 RUN_SIZES = (1000, 2000, 4000, 8000)
-SIZES = (10000, 20000, 40000, 80000)
+SIZES = (20000, 40000, 80000, 160000)
 # Rows of the plans of a reshard, whose size is not a number of ops, and of devices.
 RESHARD_AXES = (10, 12, 16, 20)
 DEVICES = (1024, 2048, 4096, 8192)
 SUB_AXES = (10, 20, 40)
+# What is measured by default, in some minutes; --all takes half an hour.
+USUAL = {f'partition {name}' for name in ('concatenate', 'tuple_of', 'while_loop', 'branches', 'parameters',
+                                          'parameters_donated', 'called_results')}
+USUAL |= {f'explain {name}' for name in ('chain_with_collectives', 'chain_of_halos')}
+USUAL |= {'run on n devices', 'reshard of rank 8, k axes of 2',
+          'partition with sub-axis reshards, 7 axes of 4'}
 
 
 def slope(points):
@@ -143,6 +149,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--command', required=True, help='the shardcall command')
     parser.add_argument('--only', default='', help='rows that have one of these words in their name')
+    parser.add_argument('--all', action='store_true', help='every program and verb')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--json', default='')
     args = parser.parse_args()
@@ -152,7 +159,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         meter = Meter(args.command, folder)
         for name, sizes, make in rows():
-            if words and not any(w in name for w in words):
+            if not any(w in name for w in words) if words else not args.all and name not in USUAL:
                 continue
             row = measure(meter, name, sizes, make, args.rounds)
             results.append(row)
