@@ -9,6 +9,9 @@
 // the caller, and may not overlap unless in == out. Every wait has a deadline; past it the call
 // returns kDeadlineExceeded with E301, which names the absent ranks.
 //
+// An object of this class is one rank's, and one thread at a time calls it; ranks of one process
+// have one each, which their threads use at once.
+//
 // Sums: a reduction is a left fold in group order, in f32 for types narrower
 // than f32 with one rounding at the end, else in the element type. Every
 // backend but NCCL keeps that, so results are byte-identical across backends.

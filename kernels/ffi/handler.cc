@@ -106,16 +106,17 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   }
   SHARDCALL_ASSIGN_OR_RETURN(entry.platform, PlatformFromName(entry.platform));
   auto key = std::make_tuple(entry.target, PlatformKey(entry.platform), entry.backend_config);
-  const auto it = entries_.find(key);
-  if (it == entries_.end()) {
-    const HandlerEntry& added = entries_.emplace(key, std::move(entry)).first->second;
-    order_.push_back(key);
-    const auto watcher = watchers_.find(PlatformKey(added.platform));
-    if (watcher == watchers_.end()) return absl::OkStatus();
+  const auto state = state_.Lock();
+  const auto it = state->entries.find(key);
+  if (it == state->entries.end()) {
+    const HandlerEntry& added = state->entries.emplace(key, std::move(entry)).first->second;
+    state->order.push_back(key);
+    const auto watcher = state->watchers.find(PlatformKey(added.platform));
+    if (watcher == state->watchers.end()) return absl::OkStatus();
     const absl::Status told = Tell(Watcher(watcher->second), added);
     if (told.ok()) return told;
-    entries_.erase(key);
-    order_.erase(std::find(order_.begin(), order_.end(), key));
+    state->entries.erase(key);
+    state->order.erase(std::find(state->order.begin(), state->order.end(), key));
     return told;
   }
   const HandlerEntry& known = it->second;
@@ -138,7 +139,8 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
 absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   const std::string key = PlatformKey(name);
-  if (!watchers_.emplace(key, watcher).second) {
+  const auto state = state_.Lock();
+  if (!state->watchers.emplace(key, watcher).second) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("platform ", name, " has a handler of targets already"),
@@ -149,7 +151,7 @@ absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher)
     if (PlatformKey(entry->platform) != key) continue;
     const absl::Status told = Tell(watcher, *entry);
     if (told.ok()) continue;
-    watchers_.erase(key);
+    state->watchers.erase(key);
     return told;
   }
   return absl::OkStatus();
@@ -173,7 +175,9 @@ absl::Status HandlerRegistry::Tell(const Watcher& watcher, const HandlerEntry& e
 }
 
 void HandlerRegistry::Rewind(size_t count) {
-  for (; order_.size() > count; order_.pop_back()) entries_.erase(order_.back());
+  const auto state = state_.Lock();
+  for (; state->order.size() > count; state->order.pop_back())
+    state->entries.erase(state->order.back());
 }
 
 absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view target,
@@ -181,15 +185,16 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::Find(absl::string_view targ
                                                           absl::string_view backend_config,
                                                           absl::string_view where) const {
   Key key(target, PlatformKey(platform), "");
+  const auto state = state_.Lock();
   for (absl::string_view config : {backend_config, absl::string_view()}) {
     std::get<2>(key) = std::string(config);
-    auto it = entries_.find(key);
-    if (it != entries_.end()) return &it->second;
+    auto it = state->entries.find(key);
+    if (it != state->entries.end()) return &it->second;
   }
 
   std::vector<std::string> elsewhere;
   std::vector<absl::string_view> names;
-  for (const auto& [key, entry] : entries_) {
+  for (const auto& [key, entry] : state->entries) {
     if (entry.target == target) {
       elsewhere.push_back(absl::StrCat(
           entry.platform, " (api ", entry.ApiText(), ", ", entry.source,
@@ -229,14 +234,19 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_vie
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> HandlerRegistry::OpenDevice(
     absl::string_view platform, int ordinal, void* stream) const {
-  const auto it = devices_.find(PlatformKey(platform));
-  if (it != devices_.end()) return it->second(ordinal, stream);
-  return OpenCudaDevice(ordinal, stream);
+  HandlerDeviceOpener opener = OpenCudaDevice;
+  {
+    const auto state = state_.Lock();
+    const auto it = state->devices.find(PlatformKey(platform));
+    if (it != state->devices.end()) opener = it->second;
+  }
+  return opener(ordinal, stream);  // without the lock, since it may take long
 }
 
 std::vector<const HandlerEntry*> HandlerRegistry::List() const {
   std::vector<const HandlerEntry*> result;
-  for (const auto& [key, entry] : entries_) result.push_back(&entry);
+  const auto state = state_.Lock();
+  for (const auto& [key, entry] : state->entries) result.push_back(&entry);
   return result;
 }
 

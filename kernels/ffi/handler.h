@@ -33,6 +33,7 @@
 #include "shardcall/kernels/ffi/handler_device.h"
 #include "shardcall/kernels/ffi/kept_states.h"
 #include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/mesh.h"
@@ -116,6 +117,8 @@ struct HandlerEntry {
   std::string ApiText() const;  // "4", "1 to 3" or, if calls of every version are accepted, "any"
 };
 
+// Any threads may register, look up and copy at once; while a watcher is told of an entry, others
+// wait. Rewind and SetUserData are for a time when no program that uses the registry runs.
 class HandlerRegistry {
  public:
   // kAlreadyExists (E141) if the target is registered for that platform and that backend_config
@@ -130,7 +133,7 @@ class HandlerRegistry {
   absl::Status Watch(absl::string_view platform, Watcher watcher);
   // Removes all entries except the first `count`.
   void Rewind(size_t count);
-  size_t size() const { return entries_.size(); }
+  size_t size() const { return state_.Lock()->entries.size(); }
   // The entry for calls with this backend_config, else that for any. E140 if there is none, which
   // lists the platforms that have the target, similar names, and `where` it is called. The pointer
   // stays valid as long as the registry lives and is not moved.
@@ -147,25 +150,28 @@ class HandlerRegistry {
   // Sets how devices of a platform are opened. CUDA devices are available if this build has the
   // toolkit; otherwise, and without a GPU, opening one is E303 (kUnavailable).
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
-    devices_[PlatformKey(platform)] = std::move(opener);
+    state_.Lock()->devices[PlatformKey(platform)] = std::move(opener);
   }
   absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform, int ordinal,
                                                             void* stream) const;
 
   // The UserData of a type that handlers of the typed FFI get; not owned.
-  void SetUserData(int64_t type_id, void* data) { user_data_[type_id] = data; }
-  const absl::btree_map<int64_t, void*>& user_data() const { return user_data_; }
+  void SetUserData(int64_t type_id, void* data) { state_.Lock()->user_data[type_id] = data; }
+  const absl::btree_map<int64_t, void*>& user_data() const { return state_.Lock()->user_data; }
 
  private:
   // Target, PlatformKey, backend_config.
   using Key = std::tuple<std::string, std::string, std::string>;
+  struct State {
+    std::map<Key, HandlerEntry> entries;      // pointers to its entries stay valid
+    std::vector<Key> order;                   // as registered
+    std::map<std::string, Watcher> watchers;  // by PlatformKey
+    absl::btree_map<int64_t, void*> user_data;
+    absl::btree_map<std::string, HandlerDeviceOpener> devices;  // those that were set
+  };
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 
-  std::map<Key, HandlerEntry> entries_;      // pointers to its entries stay valid
-  std::vector<Key> order_;                   // as registered
-  std::map<std::string, Watcher> watchers_;  // by PlatformKey
-  absl::btree_map<int64_t, void*> user_data_;
-  absl::btree_map<std::string, HandlerDeviceOpener> devices_;  // those that were set
+  Guarded<State> state_;
 };
 
 }  // namespace shardcall

@@ -14,7 +14,7 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Executes per-device programs instead of shardcall's runtime, on devices that all belong to this
-// process, such as those of a PJRT plugin (bindings/pjrt).
+// process, such as those of a PJRT plugin (bindings/pjrt). One thread at a time uses one.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -5,6 +5,10 @@
 //   auto module = ParseModule(text, context, "x.hlo", &targets);
 //   auto result = Partition(*std::move(module), {.targets = &targets});
 //   std::string local = PrintModule(result->local.module);
+//
+// Threads may partition at once, each with a module and a Context of its own; the registry in the
+// options may be shared. A PartitionedProgram does not change: threads may run it at once
+// (run.h), but a module of it, whose Context is not locked, is used by one thread at a time.
 #ifndef SHARDCALL_PARTITIONER_API_PARTITION_H_
 #define SHARDCALL_PARTITIONER_API_PARTITION_H_
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a module over N devices: partitions it, shards the inputs, executes on a backend, and
 // assembles the outputs.
+//
+// Any threads may call the functions that run, with one program, one set of options and the same
+// inputs. A Communicator and an Engine are for one call at a time, as their headers say.
 #ifndef SHARDCALL_PARTITIONER_API_RUN_H_
 #define SHARDCALL_PARTITIONER_API_RUN_H_
 

@@ -84,6 +84,7 @@ bool operator==(const CallLimits& a, const CallLimits& b) {
 
 absl::Status TargetRegistry::RegisterCallLimits(std::string target, CallLimits limits) {
   SHARDCALL_RETURN_IF_ERROR(CheckCallLimits(limits));
+  const auto state = state_.Lock();
   SHARDCALL_RETURN_IF_ERROR(CheckLimitsFit(limits, target, SignaturesOf(target, *this)));
   const TargetFacts* const known = Facts(target);
   if (target.empty() || (known != nullptr && known->limits.has_value())) {
@@ -97,7 +98,9 @@ absl::Status TargetRegistry::RegisterCallLimits(std::string target, CallLimits l
          .fix = "Say all sizes and ranges of a target at once"},
         target.empty() ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kAlreadyExists);
   }
-  facts_[std::move(target)].limits = std::move(limits);
+  TargetFacts facts = FactsOf(target);
+  facts.limits = std::move(limits);
+  state->PutFacts(target, std::move(facts));
   return absl::OkStatus();
 }
 

@@ -281,7 +281,8 @@ absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFun
                      .found = target,
                      .fix = "Give both"});
   }
-  TargetFacts& facts = facts_[target];
+  const auto state = state_.Lock();
+  TargetFacts facts = FactsOf(target);
   if (facts.shapes != nullptr) {
     if (!identity.empty() && facts.shapes_identity == identity) return absl::OkStatus();
     return ToStatus(
@@ -294,12 +295,14 @@ absl::Status TargetRegistry::RegisterShapeInference(std::string target, ShapeFun
   facts.shapes = std::move(function);
   facts.shapes_identity = std::move(identity);
   facts.shapes_source = std::move(source);
+  state->PutFacts(target, std::move(facts));
   return absl::OkStatus();
 }
 
 const TargetFacts* TargetRegistry::Facts(absl::string_view target) const {
-  auto it = facts_.find(std::string(target));
-  return it == facts_.end() ? nullptr : &it->second;
+  const auto state = state_.Lock();
+  const auto it = state->facts.find(std::string(target));
+  return it == state->facts.end() ? nullptr : it->second.get();
 }
 
 absl::StatusOr<const Shape*> TargetRegistry::InferShape(const ShapeRequest& call) const {

@@ -117,29 +117,48 @@ absl::string_view RuleLevelName(RuleLevel level) {
   return "rule";
 }
 
+void TargetRegistry::State::Put(TargetRule rule) {
+  std::shared_ptr<const TargetRule>& place = rules[{rule.target, rule.backend_config}];
+  if (place != nullptr) replaced.push_back(std::move(place));
+  place = std::make_shared<const TargetRule>(std::move(rule));
+}
+
+void TargetRegistry::State::PutFacts(const std::string& target, TargetFacts said) {
+  std::shared_ptr<const TargetFacts>& place = facts[target];
+  if (place != nullptr) replaced.push_back(std::move(place));
+  place = std::make_shared<const TargetFacts>(std::move(said));
+}
+
+TargetFacts TargetRegistry::FactsOf(const std::string& target) const {
+  const TargetFacts* const known = Facts(target);
+  return known == nullptr ? TargetFacts() : *known;
+}
+
 absl::Status TargetRegistry::Add(TargetRule rule) {
   if (rule.target.empty()) {
     return ToStatus({.code = "E105",
                      .message = "a target needs a name",
                      .fix = "Register the rule under the custom_call_target of the call"});
   }
-  auto key = std::make_pair(rule.target, rule.backend_config);
-  auto [it, inserted] = rules_.try_emplace(std::move(key), rule);
-  if (!inserted && Equal(it->second, rule)) return absl::OkStatus();
+  const auto state = state_.Lock();
+  const auto known = state->rules.find({rule.target, rule.backend_config});
+  const TargetRule* const before = known == state->rules.end() ? nullptr : known->second.get();
+  if (before != nullptr && Equal(*before, rule)) return absl::OkStatus();
   // Of what somebody says and a default, the former holds.
-  if (!inserted && rule.source == kDefaultSource) return absl::OkStatus();
-  if (inserted || it->second.source == kDefaultSource) {
-    if (!inserted) it->second = std::move(rule);
-    const TargetFacts* const facts = Facts(it->first.first);
+  if (before != nullptr && rule.source == kDefaultSource) return absl::OkStatus();
+  if (before == nullptr || before->source == kDefaultSource) {
+    const std::string target = rule.target;
+    state->Put(std::move(rule));
+    const TargetFacts* const facts = Facts(target);
     if (facts == nullptr || !facts->vjp.has_value()) return absl::OkStatus();
-    return DeriveVjpRules(it->first.first, *facts->vjp);
+    return DeriveVjpRules(target, *facts->vjp);
   }
   const bool callbacks =
-      rule.level == RuleLevel::kCallbacks && it->second.level == RuleLevel::kCallbacks;
+      rule.level == RuleLevel::kCallbacks && before->level == RuleLevel::kCallbacks;
   return ToStatus(
       {.code = "E105",
        .message = absl::StrCat("target \"", rule.target, "\" is registered twice"),
-       .expected = Describe(it->second),
+       .expected = Describe(*before),
        .found = Describe(rule),
        .fix = absl::StrCat("Keep one of the two, or tell them apart by backend_config",
                            callbacks ? "; functions have no equality, so give equal ones an equal "
@@ -254,52 +273,45 @@ absl::Status TargetRegistry::RegisterCustomCallPartitioner(std::string target,
 }
 
 absl::Status TargetRegistry::RegisterReference(std::string target, std::string hlo) {
-  std::shared_ptr<const std::string>& known = facts_[target].reference;
-  if (known != nullptr && *known != hlo) {
+  const auto state = state_.Lock();
+  TargetFacts facts = FactsOf(target);
+  if (facts.reference != nullptr && *facts.reference != hlo) {
     return ToStatus({.code = "E105",
                      .message = absl::StrCat("target \"", target, "\" has another reference"),
-                     .expected = *known,
+                     .expected = *facts.reference,
                      .found = hlo,
                      .fix = "Register one reference"},
                     absl::StatusCode::kAlreadyExists);
   }
-  known = std::make_shared<const std::string>(std::move(hlo));
+  facts.reference = std::make_shared<const std::string>(std::move(hlo));
+  state->PutFacts(target, std::move(facts));
   return absl::OkStatus();
 }
 
 const TargetRule* TargetRegistry::Find(absl::string_view target,
                                        absl::string_view backend_config) const {
-  auto it = rules_.find(std::make_pair(std::string(target), std::string(backend_config)));
-  if (it == rules_.end() && !backend_config.empty()) {
-    it = rules_.find(std::make_pair(std::string(target), std::string()));
+  const auto state = state_.Lock();
+  auto it = state->rules.find({std::string(target), std::string(backend_config)});
+  if (it == state->rules.end() && !backend_config.empty()) {
+    it = state->rules.find({std::string(target), std::string()});
   }
-  return it == rules_.end() ? nullptr : &it->second;
+  return it == state->rules.end() ? nullptr : it->second.get();
 }
 
-void TargetRegistry::Restore(const TargetRegistry& before) {
-  std::erase_if(rules_, [&](const auto& r) { return before.rules_.count(r.first) == 0; });
-  for (auto& [key, rule] : rules_) {
-    // Batching adds alternatives, and a rule takes the place of a default one, from which that of a
-    // VJP may follow. Others are left alone, so that pointers into them stay valid.
-    const TargetRule& then = before.rules_.at(key);
-    const bool same = rule.source == then.source && Equal(rule, then) &&
-                      rule.alternatives.size() == then.alternatives.size();
-    if (!same) rule = then;
-  }
-  std::erase_if(facts_, [&](const auto& f) { return before.facts_.count(f.first) == 0; });
-  for (auto& [target, facts] : facts_) facts = before.facts_.at(target);
-}
+void TargetRegistry::Restore(const TargetRegistry& before) { state_ = before.state_; }
 
 std::vector<const TargetRule*> TargetRegistry::List() const {
   std::vector<const TargetRule*> out;
-  for (const auto& [key, rule] : rules_) out.push_back(&rule);
+  const auto state = state_.Lock();
+  for (const auto& [key, rule] : state->rules) out.push_back(rule.get());
   return out;
 }
 
 std::vector<std::string> TargetRegistry::NamesLike(absl::string_view target) const {
   std::vector<absl::string_view> names;
-  for (const auto& [key, rule] : rules_) {
-    if (names.empty() || names.back() != rule.target) names.push_back(rule.target);
+  const auto state = state_.Lock();
+  for (const auto& [key, rule] : state->rules) {
+    if (names.empty() || names.back() != rule->target) names.push_back(rule->target);
   }
   return NearNames(target, names);
 }

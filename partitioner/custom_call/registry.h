@@ -25,6 +25,7 @@
 #include "shardcall/partitioner/custom_call/partition_context.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/rule/rule.h"
 
@@ -129,6 +130,9 @@ struct TargetRule {
 // Whether the rules were registered alike; batched forms and sources are not compared.
 bool Equal(const TargetRule& a, const TargetRule& b);
 
+// Any threads may register, look up and copy at once; each call sees all of a registration or
+// nothing of it. Entries do not change once they are there: a registration that says more of a
+// target makes another one, and pointers to the one before stay valid.
 class TargetRegistry : public TargetShapes {
  public:
   // Registering the same rule again is OK; a different one for the same key is kAlreadyExists
@@ -184,8 +188,8 @@ class TargetRegistry : public TargetShapes {
   // At most three registered targets whose names are like `target`, which may be misspelt.
   std::vector<std::string> NamesLike(absl::string_view target) const;
 
-  // Undoes all registrations since the copy `before` was made. Pointers to entries that existed
-  // then stay valid.
+  // Undoes all registrations since the copy `before` was made, those of other threads, too.
+  // Pointers to entries that existed then stay valid.
   void Restore(const TargetRegistry& before);
 
  private:
@@ -199,8 +203,17 @@ class TargetRegistry : public TargetShapes {
   // Gives the target of the VJP its rules, for each backend_config that `target` has rules for.
   absl::Status DeriveVjpRules(const std::string& target, const VjpSpec& vjp);
   std::vector<const TargetRule*> EntriesOf(const std::string& target) const;
-  std::map<std::pair<std::string, std::string>, TargetRule> rules_;
-  std::map<std::string, TargetFacts> facts_;
+  struct State {
+    // By target and backend_config.
+    std::map<std::pair<std::string, std::string>, std::shared_ptr<const TargetRule>> rules;
+    std::map<std::string, std::shared_ptr<const TargetFacts>> facts;
+    std::vector<std::shared_ptr<const void>> replaced;  // somebody may have pointers to them
+    void Put(TargetRule rule);
+    void PutFacts(const std::string& target, TargetFacts facts);
+  };
+  TargetFacts FactsOf(const std::string& target) const;  // a copy, to be changed
+
+  Guarded<State> state_;
 };
 
 // Registers all targets of partitioner/custom_call/targets/.

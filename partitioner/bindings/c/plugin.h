@@ -2,6 +2,10 @@
 // Plugins, the files that --plugin names: a manifest (manifest.h); a library that exports the
 // entry point of shardcall_c.h; or a library that registers its own handlers through XLA's FFI
 // (kernels/ffi/load/self_registration.h), whose targets have no rules.
+//
+// Threads may load plugins at once, into registries of their own. Into one registry, one thread
+// loads at a time, and nobody else registers meanwhile: a plugin that fails takes back all that was
+// registered since its load began.
 #ifndef SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
 #define SHARDCALL_PARTITIONER_BINDINGS_C_PLUGIN_H_
 

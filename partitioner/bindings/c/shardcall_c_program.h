@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* A verified HLO module. It is immutable: any thread may read it, but only one at a time
- * may partition it. */
+/* A verified HLO module. It does not change: any threads may read, partition and run it
+ * at once. */
 typedef struct Shardcall_Module Shardcall_Module;
 /* HLO text, or a binary HloModuleProto or HloProto. `name` is for messages. Custom
  * calls of shipped targets, and of those in the registry of the process, may be

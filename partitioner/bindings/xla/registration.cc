@@ -269,11 +269,12 @@ absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* typ
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
   SHARDCALL_ASSIGN_OR_RETURN(*type_id, RegisterFfiType(name, *type_id, deleter));
   const auto key = std::make_pair(PlatformKey(on), std::string(name));
-  if (!types_.emplace(key, *type_id).second) return absl::OkStatus();
-  const auto handler = type_handlers_.find(key.first);
-  if (handler == type_handlers_.end()) return absl::OkStatus();
+  const auto types = types_.Lock();
+  if (!types->ids.emplace(key, *type_id).second) return absl::OkStatus();
+  const auto handler = types->handlers.find(key.first);
+  if (handler == types->handlers.end()) return absl::OkStatus();
   const absl::Status told = TellType(handler->second, on, name, *type_id);
-  if (!told.ok()) types_.erase(key);
+  if (!told.ok()) types->ids.erase(key);
   return told;
 }
 
@@ -282,19 +283,20 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   if (handler == nullptr) return NullHandler(name, "type ids");
   const std::string key = PlatformKey(name);
-  if (!type_handlers_.emplace(key, handler).second) {
+  const auto types = types_.Lock();
+  if (!types->handlers.emplace(key, handler).second) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
          .fix = "register one handler per platform, and pass on from it"},
         absl::StatusCode::kAlreadyExists);
   }
-  const auto all = types_;  // the handler may register more
+  const auto all = types->ids;  // the handler may register more
   for (const auto& [type, id] : all) {
     if (type.first != key) continue;
     const absl::Status told = TellType(handler, name, type.second, id);
     if (told.ok()) continue;
-    type_handlers_.erase(key);
+    types->handlers.erase(key);
     return told;
   }
   return absl::OkStatus();

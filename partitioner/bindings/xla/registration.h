@@ -29,6 +29,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
+#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
 
 struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
@@ -58,6 +59,8 @@ using CustomCallHandler = std::function<absl::Status(const CustomCallTarget& tar
 // The same for type ids.
 using CustomTypeIdHandler = std::function<absl::Status(absl::string_view name, int64_t type_id)>;
 
+// Any threads may register with it and look things up in it at once, as in its three members. A
+// registration with a `c_api` that fails undoes those that others make meanwhile: make it alone.
 class Registry {
  public:
   TargetRegistry rules;
@@ -129,15 +132,18 @@ class Registry {
                                                  absl::string_view name) const;
   absl::Status Pass(const TargetRegistry& from, absl::string_view name, const void* c_api) const;
 
-  std::map<std::pair<std::string, std::string>, int64_t> types_;  // PlatformKey, name
-  std::map<std::string, CustomTypeIdHandler> type_handlers_;      // by PlatformKey
+  struct Types {
+    std::map<std::pair<std::string, std::string>, int64_t> ids;  // PlatformKey, name
+    std::map<std::string, CustomTypeIdHandler> handlers;         // by PlatformKey
+  };
+  Guarded<Types> types_;
 };
 
 // Registers everything that is shipped: rules, handlers and lowerings.
 absl::Status RegisterBuiltins(TargetRegistry& targets, HandlerRegistry& handlers,
                               LoweringRegistry& lowerings);
 
-// A thread-safe registry.
+// A registry whose readers get a state that no later registration changes. Any thread may call it.
 class SharedRegistry {
  public:
   SharedRegistry();  // with the shipped targets

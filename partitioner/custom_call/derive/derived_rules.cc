@@ -95,6 +95,7 @@ std::string Describe(const BatchingSpec& b) {
 
 absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec batching) {
   using Kind = BatchingSpec::Kind;
+  const auto state = state_.Lock();
   const TargetRule* found = Find(target, "");
   const TargetFacts* known = Facts(target);
   const bool has = known != nullptr && known->batching.has_value();
@@ -140,11 +141,13 @@ absl::Status TargetRegistry::RegisterBatching(std::string target, BatchingSpec b
     TargetRegistry batched;
     SHARDCALL_RETURN_IF_ERROR(
         batched.RegisterDerived(std::move(derived), std::move(all), found->types_bind));
-    TargetRule& rule = rules_.at({target, ""});
-    rule = std::move(batched.rules_.at({target, ""}));
+    TargetRule rule = *batched.Find(target, "");
     rule.num_given = num_given;
+    state->Put(std::move(rule));
   }
-  facts_[target].batching = std::move(batching);
+  TargetFacts facts = FactsOf(target);
+  facts.batching = std::move(batching);
+  state->PutFacts(target, std::move(facts));
   return absl::OkStatus();
 }
 

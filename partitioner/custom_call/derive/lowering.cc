@@ -19,22 +19,26 @@ absl::Status LoweringRegistry::Register(std::string name, std::string platform,
                      .message = absl::StrCat("the lowering of \"", name, "\" has no function"),
                      .fix = "Give one"});
   }
-  functions_[{std::move(name), absl::AsciiStrToLower(platform)}].push_back(
-      {std::move(function), std::move(platform), std::move(source)});
+  const auto functions = functions_.Lock();
+  (*functions)[{std::move(name), absl::AsciiStrToLower(platform)}].push_back(
+      std::make_shared<const Known>(
+          Known{std::move(function), std::move(platform), std::move(source)}));
   return absl::OkStatus();
 }
 
 std::vector<LoweringRegistry::Entry> LoweringRegistry::List() const {
   std::vector<Entry> out;
-  for (const auto& [key, known] : functions_) {
-    for (const Known& k : known) out.push_back({key.first, k.platform, k.source});
+  const auto functions = functions_.Lock();
+  for (const auto& [key, known] : *functions) {
+    for (const auto& k : known) out.push_back({key.first, k->platform, k->source});
   }
   return out;
 }
 
 bool LoweringRegistry::Knows(absl::string_view name) const {
-  auto it = functions_.lower_bound({std::string(name), ""});
-  return !name.empty() && it != functions_.end() && it->first.first == name;
+  const auto functions = functions_.Lock();
+  const auto it = functions->lower_bound({std::string(name), ""});
+  return !name.empty() && it != functions->end() && it->first.first == name;
 }
 
 LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
@@ -42,13 +46,17 @@ LoweringAnswer LoweringRegistry::Ask(const LoweringRequest& call) const {
   for (const auto& key :
        {std::make_pair(name, platform), std::make_pair(name, std::string()),
         std::make_pair(std::string(), platform), std::make_pair(std::string(), std::string())}) {
-    auto it = functions_.find(key);
-    if (it == functions_.end()) continue;
-    for (const Known& known : it->second) {
+    std::vector<std::shared_ptr<const Known>> asked;
+    {
+      const auto functions = functions_.Lock();
+      const auto it = functions->find(key);
+      if (it != functions->end()) asked = it->second;
+    }
+    for (const auto& known : asked) {
       std::string what;
       absl::StatusCode code = absl::StatusCode::kInternal;
       try {  // user code may throw
-        LoweringAnswer answer = known.function(call);
+        LoweringAnswer answer = known->function(call);
         if (answer.ok() && !answer->has_value()) continue;
         if (answer.ok() || !DiagnosticCode(answer.status()).empty()) return answer;
         code = answer.status().code();

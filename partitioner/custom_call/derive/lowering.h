@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -62,6 +64,7 @@ using LoweringAnswer = absl::StatusOr<std::optional<LoweredCall>>;
 inline LoweringAnswer Skip() { return std::optional<LoweredCall>(); }
 using LoweringFunction = std::function<LoweringAnswer(const LoweringRequest& call)>;
 
+// Any threads may register, ask and copy at once. No lock is held while a lowering is asked.
 class LoweringRegistry {
  public:
   // An empty name or platform means any. E105 without a function.
@@ -82,7 +85,9 @@ class LoweringRegistry {
     std::string platform, source;  // the platform as it was written
   };
   // By name and by platform in lower case, as platform names are case-insensitive.
-  std::map<std::pair<std::string, std::string>, std::vector<Known>> functions_;
+  using Functions =
+      std::map<std::pair<std::string, std::string>, std::vector<std::shared_ptr<const Known>>>;
+  Guarded<Functions> functions_;
 };
 
 // Lowers Qr, ProductOfElementaryHouseholderReflectors and Eigh to the LAPACK targets of their

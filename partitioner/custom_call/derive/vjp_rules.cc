@@ -62,6 +62,7 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
     return refuse("E116", "takes or gives nothing",
                   "Say what it takes and whose gradients it gives");
   }
+  const auto state = state_.Lock();
   const TargetFacts* known = Facts(target);
   if (known != nullptr && known->vjp.has_value()) {
     if (Equal(*known->vjp, vjp)) return absl::OkStatus();
@@ -77,15 +78,18 @@ absl::Status TargetRegistry::RegisterVjp(std::string target, VjpSpec vjp) {
                   absl::StatusCode::kFailedPrecondition);
   }
   SHARDCALL_RETURN_IF_ERROR(DeriveVjpRules(target, vjp));
-  facts_[target].vjp = std::move(vjp);
+  TargetFacts facts = FactsOf(target);
+  facts.vjp = std::move(vjp);
+  state->PutFacts(target, std::move(facts));
   return absl::OkStatus();
 }
 
 std::vector<const TargetRule*> TargetRegistry::EntriesOf(const std::string& target) const {
   std::vector<const TargetRule*> entries;
-  for (auto it = rules_.lower_bound({target, ""}); it != rules_.end() && it->first.first == target;
-       ++it) {
-    entries.push_back(&it->second);
+  const auto state = state_.Lock();
+  for (auto it = state->rules.lower_bound({target, ""});
+       it != state->rules.end() && it->first.first == target; ++it) {
+    entries.push_back(it->second.get());
   }
   return entries;
 }
@@ -138,11 +142,13 @@ absl::Status TargetRegistry::DeriveVjpRules(const std::string& target, const Vjp
     TargetRegistry scratch;
     SHARDCALL_RETURN_IF_ERROR(
         scratch.RegisterDerived(std::move(rule), std::move(all), rules.types_bind));
-    TargetRule& derived = scratch.rules_.begin()->second;
+    const TargetRule& derived = *scratch.List()[0];
     // One that is there already follows from the rules that the target had before.
-    const auto [it, inserted] = rules_.try_emplace({vjp.target, config}, derived);
-    if (!inserted && VjpOf(it->second) == target && !Equal(it->second, derived)) {
-      it->second = std::move(derived);
+    const auto state = state_.Lock();
+    const auto known = state->rules.find({vjp.target, config});
+    if (known == state->rules.end() ||
+        (VjpOf(*known->second) == target && !Equal(*known->second, derived))) {
+      state->Put(derived);
     }
   }
   return absl::OkStatus();
