@@ -69,6 +69,7 @@ class Job:
     def __init__(self, seed, options, folder):
         import numpy as np
         self.random = random.Random(seed)
+        self.launcher_hangs = False  # with no rank left
         draw = self.random
         self.ranks = draw.choice([2, 2, 3, 4])
         self.folder = folder
@@ -125,8 +126,7 @@ class Job:
         if self.fault not in signals:
             return False
         time.sleep(self.after)
-        found = subprocess.run(['pgrep', '-f', f'^{re.escape(self.args[0][0])} run {self.program}'],
-                               capture_output=True, text=True).stdout.split()
+        found = self.living()
         if len(found) != self.ranks:
             return False
         try:
@@ -135,6 +135,29 @@ class Job:
             return False
         self.struck = int(found[self.victim])
         return True
+
+    def living(self):
+        return subprocess.run(['pgrep', '-f', f'^{re.escape(self.args[0][0])} run {self.program}'],
+                              capture_output=True, text=True).stdout.split()
+
+    def output(self, process, struck):
+        """Standard output and error at the end, and what is wrong where that does not come."""
+        for end in range(2):
+            try:
+                return *process.communicate(timeout=LIMIT_S / 2), ''
+            except subprocess.TimeoutExpired:
+                # The launcher waits for a stopped rank, whatever the others do.
+                if end == 0 and struck and self.fault == 'stop' and len(self.living()) == 1:
+                    os.kill(self.struck, signal.SIGKILL)
+        # Open MPI's launcher does not always notice the end of its last rank.
+        left = self.living()
+        os.killpg(process.pid, signal.SIGKILL)
+        subprocess.run(['pkill', '-KILL', '-f', self.program])
+        out, err = process.communicate()
+        if not left:
+            self.launcher_hangs = True
+            return out, err, ''
+        return out, err, f'{len(left)} ranks hang'
 
     def run(self, mpiexec):
         """'' where the job did what it should, else what is wrong."""
@@ -148,16 +171,9 @@ class Job:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env=environment, start_new_session=True)
         struck = self.strike(process)
-        try:
-            out, err = process.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            subprocess.run(['pkill', '-KILL', '-f', self.program])
-            out, err = process.communicate()
-            return f'it hangs: {err[-1500:]}'
-        finally:
-            if struck and self.fault == 'stop':
-                subprocess.run(['pkill', '-KILL', '-f', self.program])
+        out, err, hangs = self.output(process, struck)
+        if hangs:
+            return f'{hangs}: {err[-1500:]}'
         said = f'status {process.returncode}: {err[-1500:]}'
         if process.returncode == 0:
             if self.fault in ('inputs', 'seed', 'plugin', 'outputs', 'missing'):
@@ -171,7 +187,9 @@ class Job:
             return f'it fails without a fault: {said}'
         if self.fault not in ('kill', 'term', 'launcher') and not re.search(r'\bE\d{3} ', err):
             return f'nobody says why: {said}'
-        if re.search(r'E32[34] |check failed|Segmentation|terminate called', err):
+        # The launcher may crash by itself, and says so with its own stack.
+        own = err.split('*** Process received signal ***')[0]
+        if re.search(r'E32[34] |check failed|Segmentation|terminate called', own):
             return f'a crash: {said}'
         return ''
 
@@ -191,18 +209,20 @@ def main():
         print(f'SKIPPED: {e}')
         return 77
     end = time.monotonic() + options.seconds
-    counts, done, failed, seed = {}, 0, 0, options.seed
+    counts, done, failed, launchers, seed = {}, 0, 0, 0, options.seed
     while done < options.count or time.monotonic() < end:
         with tempfile.TemporaryDirectory() as folder:
             job = Job(seed, options, folder)
             wrong = job.run(options.mpiexec)
         counts[job.fault] = counts.get(job.fault, 0) + 1
+        launchers += job.launcher_hangs
         done += 1
         if wrong:
             failed += 1
             print(f'seed {seed}, {job.fault} on rank {job.victim} of {job.ranks}: {wrong}', flush=True)
         seed += 1
-    print(f'{done} jobs, {failed} failed:', ', '.join(f'{k} {v}' for k, v in sorted(counts.items())))
+    print(f'{done} jobs, {failed} failed, {launchers} launchers left:',
+          ', '.join(f'{k} {v}' for k, v in sorted(counts.items())))
     return 1 if failed else 0
 
 
