@@ -33,8 +33,8 @@
 #include "shardcall/kernels/ffi/handler_device.h"
 #include "shardcall/kernels/ffi/kept_states.h"
 #include "shardcall/kernels/ffi/platform.h"
-#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/base/synchronized.h"
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/mesh.h"
 
@@ -171,7 +171,7 @@ class HandlerRegistry {
   };
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 
-  Guarded<State> state_;
+  Synchronized<State> state_;
 };
 
 }  // namespace shardcall

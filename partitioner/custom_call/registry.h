@@ -25,8 +25,8 @@
 #include "shardcall/partitioner/custom_call/partition_context.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/base/synchronized.h"
 #include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -213,7 +213,7 @@ class TargetRegistry : public TargetShapes {
   };
   TargetFacts FactsOf(const std::string& target) const;  // a copy, to be changed
 
-  Guarded<State> state_;
+  Synchronized<State> state_;
 };
 
 // Registers all targets of partitioner/custom_call/targets/.

@@ -29,8 +29,8 @@
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
-#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/base/synchronized.h"
 
 struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
 
@@ -136,7 +136,7 @@ class Registry {
     std::map<std::pair<std::string, std::string>, int64_t> ids;  // PlatformKey, name
     std::map<std::string, CustomTypeIdHandler> handlers;         // by PlatformKey
   };
-  Guarded<Types> types_;
+  Synchronized<Types> types_;
 };
 
 // Registers everything that is shipped: rules, handlers and lowerings.

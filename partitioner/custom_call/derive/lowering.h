@@ -29,8 +29,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
-#include "shardcall/sharding/base/guarded.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/base/synchronized.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
@@ -87,7 +87,7 @@ class LoweringRegistry {
   // By name and by platform in lower case, as platform names are case-insensitive.
   using Functions =
       std::map<std::pair<std::string, std::string>, std::vector<std::shared_ptr<const Known>>>;
-  Guarded<Functions> functions_;
+  Synchronized<Functions> functions_;
 };
 
 // Lowers Qr, ProductOfElementaryHouseholderReflectors and Eigh to the LAPACK targets of their

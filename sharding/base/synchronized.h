@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value that several threads use, with its lock.
 //
-//   Guarded<std::map<std::string, int>> ages;
+//   Synchronized<std::map<std::string, int>> ages;
 //   ages.Lock()->emplace("a", 1);
 //   const auto held = ages.Lock();  // for several steps that belong together
 //   if (held->count("b") == 0) (*held)["b"] = 2;
-#ifndef SHARDCALL_SHARDING_BASE_GUARDED_H_
-#define SHARDCALL_SHARDING_BASE_GUARDED_H_
+#ifndef SHARDCALL_SHARDING_BASE_SYNCHRONIZED_H_
+#define SHARDCALL_SHARDING_BASE_SYNCHRONIZED_H_
 
 #include <mutex>
 #include <utility>
@@ -19,7 +19,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 // thread may lock one that it holds again. A pointer into the value outlives the lock only where
 // the owner says so.
 template <typename T>
-class Guarded {
+class Synchronized {
  public:
   template <typename U>
   class Held {
@@ -33,15 +33,15 @@ class Guarded {
     U* value_;
   };
 
-  Guarded() = default;
-  Guarded(const Guarded& other) : value_(*other.Lock()) {}
-  Guarded(Guarded&& other) : value_(std::move(*other.Lock())) {}
-  Guarded& operator=(const Guarded& other) {
+  Synchronized() = default;
+  Synchronized(const Synchronized& other) : value_(*other.Lock()) {}
+  Synchronized(Synchronized&& other) : value_(std::move(*other.Lock())) {}
+  Synchronized& operator=(const Synchronized& other) {
     T copy = *other.Lock();  // one lock at a time: two threads may assign crosswise
     *Lock() = std::move(copy);
     return *this;
   }
-  Guarded& operator=(Guarded&& other) {
+  Synchronized& operator=(Synchronized&& other) {
     T moved = std::move(*other.Lock());
     *Lock() = std::move(moved);
     return *this;
@@ -57,4 +57,4 @@ class Guarded {
 
 }  // namespace shardcall
 
-#endif  // SHARDCALL_SHARDING_BASE_GUARDED_H_
+#endif  // SHARDCALL_SHARDING_BASE_SYNCHRONIZED_H_
