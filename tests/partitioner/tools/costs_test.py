@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(HERE, '../../benchmarks'))
 import cost_programs as programs  # noqa: E402
 
 COMMAND = os.environ['SHARDCALL_COMMAND']
-SECONDS = 60
+SECONDS = 30
 
 
 class Run:
@@ -61,14 +61,18 @@ class CostsTest(unittest.TestCase):
 class Time(CostsTest):
 
     def test_one_op_of_many_operands_or_results(self):
-        for make, n in ((programs.tuple_of, 150000), (programs.while_loop, 100000),
-                        (programs.parameters_donated, 150000), (programs.branches, 150000),
-                        (programs.concatenate, 80000), (programs.called_results, 150000)):
+        for make, n in ((programs.tuple_of, 300000), (programs.while_loop, 200000),
+                        (programs.parameters_donated, 300000), (programs.branches, 300000),
+                        (programs.called_results, 300000)):
             with self.subTest(make.__name__):
                 manifest = os.path.join(self.folder.name, 'many.json')
                 with open(manifest, 'w') as f:
                     f.write('{"targets": [{"name": "many", "batch_dims": 1}]}')
                 self.run_one(make(n), 'partition', f'--plugin={manifest}')
+
+    def test_a_concatenate_of_many_operands_along_a_sharded_dimension(self):
+        text = programs.concatenate(60000).replace('num_partitions=8', 'num_partitions=64')
+        self.run_one(text.replace('[8,1]<=[8]', '[64,1]<=[64]'), 'explain')
 
     def test_a_chain_is_traced_and_explained(self):
         self.run_one(programs.chain_of_halos(100000), 'explain')
