@@ -77,9 +77,8 @@ absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
       lock.unlock();
       return asked ? stop : late();
     }
-    const absl::Duration look =
-        StopScope::Innermost() == nullptr ? left : std::min(left, absl::Milliseconds(20));
-    call->ended.wait_for(lock, absl::ToChronoNanoseconds(look), [&] { return call->returned; });
+    call->ended.wait_for(lock, absl::ToChronoNanoseconds(UntilCheckStop(left)),
+                         [&] { return call->returned; });
   }
   lock.unlock();
   thread.join();

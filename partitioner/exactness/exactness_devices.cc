@@ -12,7 +12,6 @@
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -123,9 +122,8 @@ class Run {
 
   int num_devices() const { return static_cast<int>(observers_.size()); }
   // Whether to run on watched threads, because a device may wait forever.
-  bool watched() const {
-    return num_devices() > 1 || !program_->targets.empty() || StopScope::Innermost() != nullptr;
-  }
+  bool watched() const { return num_devices() > 1 || NeedsWatch(*program_); }
+  const DeviceProgram& program() const { return *program_; }
 
   void RunDevice(int d, RunningSteps* running = nullptr) {
     DeviceContext device;
@@ -191,7 +189,7 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
     run->RunDevice(0);
   } else {
     SHARDCALL_RETURN_IF_ERROR(RunWatched(
-        num_devices, options.deadline,
+        run->program().name, num_devices, options.deadline,
         [run](int d, RunningSteps* running) { run->RunDevice(d, running); },
         [&](const absl::Status& status) { run->Stop(status); }));
   }

@@ -10,8 +10,6 @@
 namespace shardcall {
 namespace {
 
-constexpr absl::Duration kPollEvery = absl::Milliseconds(20);
-
 thread_local StopScope* innermost = nullptr;
 
 }  // namespace
@@ -34,7 +32,7 @@ absl::Status StopScope::Check() {
 absl::Status StopScope::Find() {
   const absl::Duration now = SteadyNow();
   bool asked = options_.source != nullptr && options_.source->requested();
-  if (!asked && options_.poll != nullptr && now - polled_ >= kPollEvery) {
+  if (!asked && options_.poll != nullptr && now - polled_ >= kStopPollEvery) {
     asked = options_.poll();
     polled_ = now;
   }

@@ -7,6 +7,7 @@
 #ifndef SHARDCALL_SHARDING_BASE_STOP_H_
 #define SHARDCALL_SHARDING_BASE_STOP_H_
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 
@@ -67,11 +68,18 @@ class StopScope {
 
 namespace shardcall::inline internal {
 
+inline constexpr absl::Duration kStopPollEvery = absl::Milliseconds(20);
+
 // OK, or E346 if this thread's call is to stop: for each step of a loop that may take long. Costs a
 // test where no scope is open, else a look at the clock.
 inline absl::Status CheckStop() {
   StopScope* const scope = StopScope::Innermost();
   return scope == nullptr ? absl::OkStatus() : scope->Check();
+}
+
+// How long a thread that would wait for `longest` may, before it must call CheckStop.
+inline absl::Duration UntilCheckStop(absl::Duration longest) {
+  return StopScope::Innermost() == nullptr ? longest : std::min(longest, kStopPollEvery);
 }
 
 }  // namespace shardcall::inline internal

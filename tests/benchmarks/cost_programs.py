@@ -197,25 +197,28 @@ def resharded_results(n):
     return module([*distinct(n), f't = ({types(n)}) tuple({names("v", n)}), {whole_tuple(n, OTHER)}'])
 
 
+def sum_of_parameters(n, shape):
+    """The computation f, which adds up its n parameters."""
+    return computation('f', [f'p{i} = {shape} parameter({i})' for i in range(n)] +
+                       [f'x{i} = {shape} add({f"x{i - 1}" if i else "p0"}, p{i})' for i in range(n)])
+
+
 def called_parameters(n):
     """A call that may not be inlined, of a computation of n parameters."""
-    part = computation('f', [f'p{i} = {ROW} parameter({i})' for i in range(n)] +
-                       [f'x{i} = {ROW} add({f"x{i - 1}" if i else "p0"}, p{i})' for i in range(n)])
+    part = sum_of_parameters(n, ROW)
     return module([*distinct(n), f'c = {ROW} call({names("v", n)}), to_apply=f, is_composite=true, '
                    'frontend_attributes={composite.attributes={},composite.name="f",composite.version="0"}'], part)
 
 
 def inlined_parameters(n):
     """A call of a computation of n parameters."""
-    part = computation('f', [f'p{i} = {ROW} parameter({i})' for i in range(n)] +
-                       [f'x{i} = {ROW} add({f"x{i - 1}" if i else "p0"}, p{i})' for i in range(n)])
+    part = sum_of_parameters(n, ROW)
     return module([*distinct(n), f'c = {ROW} call({names("v", n)}), to_apply=f'], part)
 
 
 def fused_parameters(n):
     """A fusion of n parameters."""
-    part = computation('f', [f'p{i} = {ROW} parameter({i})' for i in range(n)] +
-                       [f'x{i} = {ROW} add({f"x{i - 1}" if i else "p0"}, p{i})' for i in range(n)])
+    part = sum_of_parameters(n, ROW)
     return module([*distinct(n), f'c = {ROW} fusion({names("v", n)}), kind=kLoop, calls=f'], part)
 
 
@@ -354,8 +357,7 @@ def scattered_operands(n):
 
 def mapped_operands(n):
     """A map over n operands."""
-    part = computation('f', [f'a{i} = f32[] parameter({i})' for i in range(n)] +
-                       [f'x{i} = f32[] add({f"x{i - 1}" if i else "a0"}, a{i})' for i in range(n)])
+    part = sum_of_parameters(n, 'f32[]')
     return module([*distinct(n), f'c = {ROW} map({names("v", n)}), dimensions={{0,1}}, to_apply=f'], part)
 
 
@@ -546,6 +548,6 @@ WITHOUT_KERNEL = {'called_operands', 'called_results', 'called_aliases', 'replic
 def all_programs():
     """Name and function of each program that has n of something and 8 devices."""
     helpers = {'module', 'computation', 'names', 'types', 'distinct', 'whole_tuple', 'all_programs',
-               'sub_axis_reshards', 'summed_over_devices'}
+               'sum_of_parameters', 'sub_axis_reshards', 'summed_over_devices'}
     return {name: f for name, f in globals().items()
             if callable(f) and getattr(f, '__module__', '') == __name__ and name not in helpers}

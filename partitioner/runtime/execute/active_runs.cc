@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "shardcall/kernels/ffi/guard/running_call.h"
+#include "shardcall/partitioner/runtime/execute/of_this_process.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -58,89 +58,72 @@ void StayLoaded() {
 
 class ActiveRuns {
  public:
-  static ActiveRuns& OfProcess() {
-    static ActiveRuns* const runs = [] {
-      StayLoaded();
-      // The threads of the parent's runs are not in a child of fork().
-      pthread_atfork(nullptr, nullptr, [] { OfProcess().Forget(); });
-      return new ActiveRuns;
-    }();
-    return *runs;
-  }
-
   void Begin(ActiveRun* run) {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (state_->exiting.has_value() && *state_->exiting != std::this_thread::get_id()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (exiting_.has_value() && *exiting_ != std::this_thread::get_id()) {
       run->status_ = EndsStatus();
       return;
     }
     // Handlers of exit() run last in, first out. This one must come before those of every library
     // that a run may use.
     const unsigned long long libraries = LibrariesLoaded();
-    if (libraries != state_->libraries) {
-      state_->libraries = libraries;
-      on_exit([](int status, void*) { OfProcess().Exit(status); }, nullptr);
+    if (libraries != libraries_) {
+      StayLoaded();
+      libraries_ = libraries;
+      on_exit([](int status, void*) { OfThisProcess<ActiveRuns>()->Exit(status); }, nullptr);
     }
-    run->place_ = state_->runs.insert(state_->runs.end(), run);
-    run->list_ = state_;
+    run->place_ = runs_.insert(runs_.end(), run);
+    run->list_ = this;
     ++depth;
   }
 
   absl::Status StatusOf(const ActiveRun& run) {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return run.status_;
   }
 
   void End(ActiveRun* run) {
     if (run->list_ == nullptr) return;
     --depth;
-    if (run->list_ != state_) return;  // of the parent process
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->runs.erase(run->place_);
-    if (state_->runs.empty()) state_->changed.notify_all();
+    if (run->list_ != this) return;  // of the parent process
+    const std::lock_guard<std::mutex> lock(mutex_);
+    runs_.erase(run->place_);
+    if (runs_.empty()) changed_.notify_all();
   }
 
   // Whether all runs have ended.
   bool StopAll() {
-    std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->exiting = std::this_thread::get_id();
-    for (ActiveRun* run : state_->runs) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    exiting_ = std::this_thread::get_id();
+    for (ActiveRun* run : runs_) {
       run->status_ = EndsStatus();
       run->stop_(run->status_);
     }
     // A run that this thread works for cannot end, since exit() does not return.
     const bool inside = depth > 0 || CallWatch::OfThisThread() != nullptr;
-    return !inside &&
-           state_->changed.wait_for(lock, kLongestWait, [this] { return state_->runs.empty(); });
+    return !inside && changed_.wait_for(lock, kLongestWait, [this] { return runs_.empty(); });
   }
 
  private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::list<ActiveRun*> runs;
-    std::optional<std::thread::id> exiting;  // the thread that called exit()
-    unsigned long long libraries = 0;        // loaded when a run last began
-  };
-
   void Exit(int status) {
     if (StopAll() && ThreadsLeftBehind() == 0) return;
     std::fflush(nullptr);
     _exit(status);
   }
 
-  // Another state, since a thread that is gone may have held the mutex of this one.
-  void Forget() { state_ = new State; }
-
-  State* state_ = new State;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<ActiveRun*> runs_;
+  std::optional<std::thread::id> exiting_;  // the thread that called exit()
+  unsigned long long libraries_ = 0;        // loaded when a run last began
 };
 
-void StopRunsOfOtherThreads() { ActiveRuns::OfProcess().StopAll(); }
+void StopRunsOfOtherThreads() { OfThisProcess<ActiveRuns>()->StopAll(); }
 
 ActiveRun::ActiveRun(std::function<void(const absl::Status&)> stop) : stop_(std::move(stop)) {
-  ActiveRuns::OfProcess().Begin(this);
+  OfThisProcess<ActiveRuns>()->Begin(this);
 }
-absl::Status ActiveRun::status() const { return ActiveRuns::OfProcess().StatusOf(*this); }
-ActiveRun::~ActiveRun() { ActiveRuns::OfProcess().End(this); }
+absl::Status ActiveRun::status() const { return OfThisProcess<ActiveRuns>()->StatusOf(*this); }
+ActiveRun::~ActiveRun() { OfThisProcess<ActiveRuns>()->End(this); }
 
 }  // namespace shardcall::inline internal

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/execute/device_threads.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -10,6 +8,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "shardcall/partitioner/runtime/execute/of_this_process.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -22,19 +22,10 @@ struct Worker {
   std::function<void()> work;  // under the mutex of Idle
 };
 
-// The threads without work. It is never destroyed: they wait in it when the process exits.
+// The threads without work, which wait in it.
 struct Idle {
   std::mutex mutex;
   std::vector<Worker*> workers;
-
-  // Of this process: fork() copies no thread but its caller.
-  static Idle*& OfProcess() {
-    static Idle* idle = [] {
-      pthread_atfork(nullptr, nullptr, [] { OfProcess() = new Idle; });
-      return new Idle;
-    }();
-    return idle;
-  }
 
   // Waits until the worker has work. False if it got none for long.
   bool Await(Worker* self) {
@@ -63,13 +54,13 @@ void Work(const std::unique_ptr<Worker>& self) {
   do {
     const std::function<void()> work = std::exchange(self->work, nullptr);
     work();
-  } while (Idle::OfProcess()->Await(self.get()));
+  } while (OfThisProcess<Idle>()->Await(self.get()));
 }
 
 }  // namespace
 
 void RunOnDeviceThread(std::function<void()> work) {
-  if (Idle::OfProcess()->Give(&work)) return;
+  if (OfThisProcess<Idle>()->Give(&work)) return;
   auto worker = std::make_unique<Worker>();
   worker->work = std::move(work);
   std::thread([worker = std::move(worker)] { Work(worker); }).detach();

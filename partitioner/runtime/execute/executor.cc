@@ -278,16 +278,6 @@ absl::StatusOr<std::vector<Tensor>> Execute(const DeviceProgram& program,
   return stopped.ok() ? results.status() : In(stopped, PlaceOf(running, own.device));
 }
 
-namespace {
-
-// Whether the devices need threads that can be left: handlers may not return, and neither may array
-// operations when the call is to stop.
-bool NeedsWatch(const DeviceProgram& program) {
-  return !program.targets.empty() || StopScope::Innermost() != nullptr;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
     std::shared_ptr<const DeviceProgram> program, std::vector<Tensor>&& arguments,
     const DeviceContext& device, std::shared_ptr<const void> used,
@@ -310,7 +300,7 @@ absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
   state->device.cancelled = &state->cancelled;
   if (device.mesh != nullptr) state->device.mesh = &state->mesh.emplace(*device.mesh);
   const absl::Status failure = RunWatched(
-      1, device.deadline,
+      state->program->name, 1, device.deadline,
       [state](int, RunningSteps* running) {
         state->device.running = running;
         state->result = Execute(*state->program, std::move(state->arguments), state->device);
@@ -368,6 +358,7 @@ class ThreadsRun {
   }
 
   void Stop(const absl::Status& status) { error_.Report(status, comms_); }
+  const DeviceProgram& program() const { return *program_; }
 
   // To be called when all devices are done.
   absl::StatusOr<std::vector<std::vector<Tensor>>> Results() {
@@ -408,7 +399,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
   const auto run = std::make_shared<ThreadsRun>(std::move(program), std::move(arguments),
                                                 num_devices, handlers, deadline, mesh);
   SHARDCALL_RETURN_IF_ERROR(RunWatched(
-      num_devices, deadline, [run](int d, RunningSteps* running) { run->RunDevice(d, running); },
+      run->program().name, num_devices, deadline,
+      [run](int d, RunningSteps* running) { run->RunDevice(d, running); },
       [&](const absl::Status& status) { run->Stop(status); }));
   return run->Results();
 }

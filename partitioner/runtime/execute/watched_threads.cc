@@ -113,6 +113,23 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 constexpr size_t kStackOfThread = size_t{16} << 20;
 constexpr size_t kBufferOfBlas = size_t{256} << 20;  // for each thread that multiplies at once
 
+// The error for a thread that cannot be started: E315, or E314 if its stack finds no memory.
+absl::Status NoThreadStatus(const std::system_error& error, const std::string& where) {
+  if (!MemoryIsThere(kStackOfThread)) {
+    return ToStatus({.code = "E314",
+                     .message = "out of memory: a device's thread finds none for its stack",
+                     .where = where,
+                     .fix = "Raise ulimit -v, or run fewer devices in one process"},
+                    absl::StatusCode::kResourceExhausted);
+  }
+  return ToStatus(
+      {.code = "E315",
+       .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
+       .where = where,
+       .fix = "Raise ulimit -u, or run fewer devices in one process"},
+      absl::StatusCode::kUnavailable);
+}
+
 // Waits for the threads of one run, and stops them.
 class Watch {
  public:
@@ -148,10 +165,8 @@ class Watch {
   static constexpr absl::Duration kTimeToEnd = absl::Milliseconds(500);
 
   std::chrono::microseconds LookEvery() const {
-    const absl::Duration longest =
-        StopScope::Innermost() == nullptr ? absl::Milliseconds(250) : absl::Milliseconds(20);
-    return std::chrono::microseconds(
-        absl::ToInt64Microseconds(std::clamp(deadline_ / 8, absl::Milliseconds(5), longest)));
+    return std::chrono::microseconds(absl::ToInt64Microseconds(
+        std::clamp(deadline_ / 8, absl::Milliseconds(5), UntilCheckStop(absl::Milliseconds(250)))));
   }
 
   // `status`: why the call is to stop. Requests take effect at once. At a limit of time, a device
@@ -215,24 +230,12 @@ class Watch {
 
 }  // namespace
 
-absl::Status NoThreadStatus(const std::system_error& error, absl::string_view where) {
-  if (!MemoryIsThere(kStackOfThread)) {
-    return ToStatus({.code = "E314",
-                     .message = "out of memory: a device's thread finds none for its stack",
-                     .where = std::string(where),
-                     .fix = "Raise ulimit -v, or run fewer devices in one process"},
-                    absl::StatusCode::kResourceExhausted);
-  }
-  return ToStatus(
-      {.code = "E315",
-       .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
-       .where = std::string(where),
-       .fix = "Raise ulimit -u, or run fewer devices in one process"},
-      absl::StatusCode::kUnavailable);
+bool NeedsWatch(const DeviceProgram& program) {
+  return !program.targets.empty() || StopScope::Innermost() != nullptr;
 }
 
-absl::Status RunWatched(int num_devices, absl::Duration deadline, DeviceBody body,
-                        absl::FunctionRef<void(const absl::Status&)> stop) {
+absl::Status RunWatched(const std::string& name, int num_devices, absl::Duration deadline,
+                        DeviceBody body, absl::FunctionRef<void(const absl::Status&)> stop) {
   const auto shared = std::make_shared<Shared>(num_devices, std::move(body));
   const ActiveRun active(stop);
   if (!active.status().ok()) {
@@ -246,7 +249,7 @@ absl::Status RunWatched(int num_devices, absl::Duration deadline, DeviceBody bod
       RunOnDeviceThread([shared, d = started] { RunDevice(*shared, d); });
     }
   } catch (const std::system_error& e) {
-    watch.Fail(NoThreadStatus(e, ""), kPatience);
+    watch.Fail(NoThreadStatus(e, name), kPatience);
   }
   watch.Wait(started);
   return watch.failure().ok() ? active.status() : watch.failure();

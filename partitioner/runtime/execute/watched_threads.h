@@ -4,13 +4,13 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_WATCHED_THREADS_H_
 
 #include <functional>
-#include <system_error>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
+#include "shardcall/partitioner/runtime/program.h"
 
 namespace shardcall::inline internal {
 
@@ -26,12 +26,13 @@ using DeviceBody = std::function<void(int d, RunningSteps* running)>;
 //   - a thread cannot be started: E315, or E314 if it is memory that is short.
 // Threads that are in a handler for too long, or do not end soon after `stop`, are abandoned:
 // `body` and its captures live until the last of them has returned, and it must use nothing else
-// after `stop`.
-absl::Status RunWatched(int num_devices, absl::Duration deadline, DeviceBody body,
-                        absl::FunctionRef<void(const absl::Status&)> stop);
+// after `stop`. `name` is the program's, for errors.
+absl::Status RunWatched(const std::string& name, int num_devices, absl::Duration deadline,
+                        DeviceBody body, absl::FunctionRef<void(const absl::Status&)> stop);
 
-// The error for a thread that cannot be started: E315, or E314 if its stack finds no memory.
-absl::Status NoThreadStatus(const std::system_error& error, absl::string_view where);
+// Whether the devices of a program need such threads: handlers may not return, and neither may
+// array operations when the call is to stop.
+bool NeedsWatch(const DeviceProgram& program);
 
 // The number of threads of this process that were abandoned, here or while a library was being
 // loaded, and have not returned yet. A process with such threads must not run exit handlers.

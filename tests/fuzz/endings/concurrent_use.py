@@ -19,35 +19,12 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
+from endless_programs import loop, product  # noqa: E402
+
 LIMIT_S = 240  # of a case, which takes a second on a machine that has little else to do
 FAULT = re.compile(r'Fatal Python|terminate called|Segmentation|Abort|corrupt|double free|'
                    r'check failed|Sanitizer|E32[34] ')
-
-LOOP = """HloModule endless, num_partitions=2
-c {
-  p = f32[8] parameter(0)
-  ROOT t = pred[] constant(true)
-}
-b {
-  p = f32[8] parameter(0)
-  ROOT s = f32[8] sine(p)
-}
-ENTRY e {
-  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
-  ROOT loop = f32[8] while(x), condition=c, body=b
-}
-"""
-
-
-def product(n, devices):
-    return f"""HloModule product, num_partitions={devices}
-ENTRY e {{
-  x = f32[{n},{n}] parameter(0), sharding={{devices=[{devices},1]<=[{devices}]}}
-  y = f32[{n},{n}] parameter(1), sharding={{devices=[{devices},1]<=[{devices}]}}
-  ROOT d = f32[{n},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-}}
-"""
-
 
 class Case:
     """What one process does. Everything random is drawn before threads start."""
@@ -84,7 +61,7 @@ class Case:
                 assert shardcall.check_rule('rms_norm'), 'a rule failed'
             return check
         wanted = 'E346' if kind == 'limit' else 'E001'
-        text = LOOP if kind == 'limit' else LOOP.replace('endless', 'f32')
+        text = loop() if kind == 'limit' else loop().replace('endless', 'f32')
 
         def fails():
             try:

@@ -11,23 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../support'))
 import command  # noqa: E402
-
-
-def loop(devices):
-    return f"""HloModule endless, num_partitions={devices}
-c {{
-  p = f32[8] parameter(0)
-  ROOT t = pred[] constant(true)
-}}
-b {{
-  p = f32[8] parameter(0)
-  ROOT s = f32[8] sine(p)
-}}
-ENTRY e {{
-  x = f32[8] parameter(0), sharding={{devices=[{devices}]<=[{devices}]}}
-  ROOT loop = f32[8] while(x), condition=c, body=b
-}}
-""".encode()
+from endless_programs import loop, product  # noqa: E402
 
 
 def nested(depth):
@@ -57,7 +41,7 @@ class Endless(unittest.TestCase):
     def test_a_loop_that_never_ends_is_stopped_on_one_and_on_two_devices(self):
         for devices in (1, 2):
             for verb in ('run', 'verify'):
-                self.ends([verb, '-', f'--num-partitions={devices}', '--deadline=0.5'], loop(2),
+                self.ends([verb, '-', f'--num-partitions={devices}', '--deadline=0.5'], loop().encode(),
                           'E346', 'of %loop on device 0')
 
     def test_calls_of_calls_are_stopped(self):
@@ -69,21 +53,15 @@ class Endless(unittest.TestCase):
         self.assertEqual(r.code, 0, r.err)
 
     def test_a_wait_alone_does_not_end_what_computes(self):
-        # 2 ** 20 calls take longer than that.
-        r = command.run(['run', '-', '--wait=0.02'], stdin=nested(20), timeout=60)
+        # 2 ** 23 calls take longer than that. On one device nobody waits, however slow it is.
+        one = ['run', '-', '--num-partitions=1']
+        r = command.run(one + ['--wait=0.02'], stdin=nested(23), timeout=60)
         self.assertEqual(r.code, 0, r.err)
-        self.ends(['run', '-', '--deadline=0.05'], nested(20), 'E346')
+        self.ends(one + ['--deadline=0.05'], nested(23), 'E346')
 
     def test_a_lack_of_memory_is_said_to_be_one(self):
         # BLAS waits for its memory without an end, and a thread's stack needs some, too.
-        rows = 512
-        text = f"""HloModule products, num_partitions=8
-ENTRY e {{
-  x = f32[{rows},{rows}] parameter(0), sharding={{devices=[8,1]<=[8]}}
-  y = f32[{rows},{rows}] parameter(1)
-  ROOT d = f32[{rows},{rows}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-}}
-""".encode()
+        text = product(512, devices=8).encode()
         told = []
         for megabytes in range(350, 650, 50):
             limited = ('bash', '-c', f'ulimit -v {megabytes << 10}; exec "$0" "$@"')

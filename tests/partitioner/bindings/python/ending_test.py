@@ -20,33 +20,14 @@ try:
 except ImportError:
     HAS_JAX = False
 
+SUPPORT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../../support')
 PRELUDE = '''
 import os, signal, sys, threading, time
 import numpy as np
 import shardcall
+from endless_programs import loop, product
 
-ENDLESS = """HloModule endless, num_partitions=2
-c {
-  p = f32[8] parameter(0)
-  ROOT t = pred[] constant(true)
-}
-b {
-  p = f32[8] parameter(0)
-  ROOT s = f32[8] sine(p)
-}
-ENTRY e {
-  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
-  ROOT loop = f32[8] while(x), condition=c, body=b
-}
-"""
-
-def product(n):
-    return f"""HloModule product, num_partitions=4
-ENTRY e {{
-  x = f32[{n},{n}] parameter(0), sharding={{devices=[4,1]<=[4]}}
-  ROOT d = f32[{n},{n}] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-}}
-"""
+ENDLESS = loop()
 
 def interrupted(call, after=0.3):
     """Runs call(), which would take long, and prints whether Ctrl-C ended it."""
@@ -66,7 +47,8 @@ def interrupted(call, after=0.3):
 def process(code, *args):
     return subprocess.run([sys.executable, '-c', PRELUDE + textwrap.dedent(code), *args],
                           capture_output=True, text=True, timeout=120,
-                          env={**os.environ, 'OPENBLAS_NUM_THREADS': '1'})
+                          env={**os.environ, 'OPENBLAS_NUM_THREADS': '1',
+                               'PYTHONPATH': f'{SUPPORT}:{os.environ.get("PYTHONPATH", "")}'})
 
 
 class Ending(unittest.TestCase):
@@ -82,7 +64,7 @@ class Ending(unittest.TestCase):
         # 2 n^3 operations: minutes on a core.
         self.interrupts('''
             x = np.ones((12000, 12000), np.float32)
-            interrupted(lambda: shardcall.run(product(12000), [x]), after=1.5)''')
+            interrupted(lambda: shardcall.run(product(12000), [x, x]), after=1.5)''')
 
     def test_ctrl_c_ends_verify(self):
         self.interrupts('interrupted(lambda: shardcall.verify(ENDLESS))')
@@ -130,7 +112,7 @@ class Ending(unittest.TestCase):
             x = np.ones((n, n), np.float32)
             def always():
                 while True:
-                    program.run([x])
+                    program.run([x, x])
             for _ in range(3):
                 threading.Thread(target=always, daemon=True).start()
             time.sleep(0.3)
@@ -156,10 +138,10 @@ class Ending(unittest.TestCase):
             import atexit
             program = shardcall.partition(product(64))
             x = np.ones((64, 64), np.float32)
-            atexit.register(lambda: print(float(program.run([x])[0][0, 0]), flush=True))
+            atexit.register(lambda: print(float(program.run([x, x])[0][0, 0]), flush=True))
             def always():
                 while True:
-                    program.run([x])
+                    program.run([x, x])
             threading.Thread(target=always, daemon=True).start()
             time.sleep(0.2)''')
         self.assertEqual((r.returncode, r.stdout, r.stderr), (0, '64.0\n', ''))
