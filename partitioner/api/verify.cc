@@ -79,14 +79,15 @@ OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
     if (std::isfinite(a[i]) && std::isfinite(b[i])) {
       d.max_abs_diff = std::max(d.max_abs_diff, std::abs(a[i] - b[i]));
       d.largest = std::max(d.largest, std::abs(a[i]));
+      d.same_zeros =
+          d.same_zeros && (a[i] != 0 || b[i] != 0 || std::signbit(a[i]) == std::signbit(b[i]));
     } else if (!(std::isnan(a[i]) && std::isnan(b[i])) && a[i] != b[i]) {
       same_specials = false;
     }
   }
   if (!of_any_size && d.largest > LargestExact(reference.type())) exact = false;
-  // A sum of partial sums may have another sign of zero.
-  d.ok = same_specials &&
-         (exact ? d.max_abs_diff == 0 : d.max_abs_diff <= Tolerance(reference.type()) * d.largest);
+  const double most = exact ? 0 : Tolerance(reference.type()) * d.largest;
+  d.ok = same_specials && d.max_abs_diff <= most && (d.same_zeros || !exact);
   return d;
 }
 
@@ -181,8 +182,12 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
     result.outputs.push_back(Compare(want.outputs[k], got[k], want.exact[k], /*of_any_size=*/true));
     if (result.outputs.back().ok || !result.reason.empty()) continue;
     result.status = VerifyResult::Status::kMismatch;
-    result.reason = absl::StrCat("output ", k, " differs by ", result.outputs.back().max_abs_diff,
-                                 ", its largest value is ", result.outputs.back().largest);
+    const OutputDifference& d = result.outputs.back();
+    result.reason =
+        absl::StrCat("output ", k, " differs ",
+                     d.max_abs_diff == 0 && !d.same_zeros ? std::string("in the sign of a zero")
+                                                          : absl::StrCat("by ", d.max_abs_diff),
+                     ", its largest value is ", d.largest);
   }
   return result;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verification by execution: compares the partitioned program with the unpartitioned one.
+// Verification by execution: compares the partitioned program with the unpartitioned one. Threads
+// may verify at once, each with a module of its own.
 #ifndef SHARDCALL_PARTITIONER_API_VERIFY_H_
 #define SHARDCALL_PARTITIONER_API_VERIFY_H_
 
@@ -16,9 +17,10 @@ struct OutputDifference {
   double max_abs_diff = 0;  // in elements that are numbers on both sides
   double largest = 0;       // largest finite magnitude of the reference
   bool bitwise = false;
+  bool same_zeros = true;  // the zeros that both sides have are of the same signs
   bool ok = false;
 };
-// Compares by type. Integers and pred: bitwise. Floats: equal except for the sign of zero if
+// Compares by type. Integers and pred: bitwise. Floats: equal, with the same signs of zeros, if
 // `exact`, else within 1e-6 (1e-2 for bf16 and other narrow types) of the reference's largest
 // value; NaNs and infinities must match. Unless `of_any_size`, floats whose largest value exceeds
 // the limit up to which sums of whole numbers are exact (2^24 in f32) are not compared as exact.

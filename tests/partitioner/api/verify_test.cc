@@ -48,6 +48,14 @@ TEST(Compare, FloatsBitwiseOrWithinATolerance) {
       << "held against the largest value";
 }
 
+TEST(Compare, ZerosOfOtherSignsDifferWhereValuesAreExact) {
+  EXPECT_FALSE(Compare(F32({0, 1}), F32({-0.0f, 1}), true).ok);
+  EXPECT_FALSE(Compare(F32({-0.0f, 1}), F32({0, 1}), true).ok);
+  EXPECT_TRUE(Compare(F32({-0.0f, 1}), F32({-0.0f, 1}), true).ok);
+  // What is rounded may become a zero of either sign, in another order of a sum.
+  EXPECT_TRUE(Compare(F32({-0.0f, 1}), F32({0, 1}), false).ok);
+}
+
 TEST(Compare, NansAndInfinitiesMustAgree) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();

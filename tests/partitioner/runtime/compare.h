@@ -14,7 +14,7 @@
 namespace shardcall {
 
 // Empty if `got` is within `tolerance` of the largest finite absolute value of
-// `want` everywhere (0: bitwise), else what is wrong.
+// `want` everywhere (0: bitwise, but for the payloads of NaN), else what is wrong.
 inline std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
   if (got.type() != want.type() || got.dims() != want.dims()) {
     return absl::StrCat(TypeAndDims(got), " where ", TypeAndDims(want), " is expected");
@@ -28,8 +28,10 @@ inline std::string Difference(const Tensor& got, const Tensor& want, double tole
   const auto a = ToComplexes(got), b = ToComplexes(want);
   double largest = 0, worst = 0;
   size_t at = 0;
+  bool zeros_differ = false;
   auto part = [&](double x, double y, size_t i) {
     if (std::isfinite(y)) largest = std::max(largest, std::abs(y));
+    zeros_differ = zeros_differ || (x == 0 && y == 0 && std::signbit(x) != std::signbit(y));
     if (x == y || (std::isnan(x) && std::isnan(y))) return;
     const double d = std::isfinite(x) && std::isfinite(y) ? std::abs(x - y) : INFINITY;
     if (d > worst) {
@@ -41,7 +43,10 @@ inline std::string Difference(const Tensor& got, const Tensor& want, double tole
     part(a[i].real(), b[i].real(), i);
     part(a[i].imag(), b[i].imag(), i);
   }
-  if (worst <= tolerance * largest) return "";  // NaN payloads and the sign of zero aside
+  if (worst == 0 && tolerance == 0 && zeros_differ) {
+    return absl::StrCat("zeros of other signs in ", TypeAndDims(got));
+  }
+  if (worst <= tolerance * largest) return "";  // NaN payloads aside
   return absl::StrCat("largest difference ", worst, " at ", at, " (", a[at].real(), " for ",
                       b[at].real(), ") of largest value ", largest, " in ", TypeAndDims(got));
 }
