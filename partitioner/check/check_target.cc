@@ -5,6 +5,7 @@
 
 #include "shardcall/partitioner/check/check_vjp.h"
 #include "shardcall/partitioner/check/reference.h"
+#include "shardcall/partitioner/runtime/execute/active_runs.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -29,7 +30,9 @@ absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegi
   }
   absl::StatusOr<RuleCheck> made =
       check.vjp ? CheckVjp(calls, check.seed, options) : CheckRule(calls, check.seed, options);
-  SHARDCALL_RETURN_IF_ERROR(CheckStop());  // what was stopped says nothing of the rule
+  // What was stopped says nothing of the rule.
+  SHARDCALL_RETURN_IF_ERROR(CheckStop());
+  SHARDCALL_RETURN_IF_ERROR(CheckProcessGoesOn());
   return made;
 }
 

@@ -58,6 +58,8 @@ void CatchCrashes() {
   for (int signal_number : kCrashSignals) sigaction(signal_number, &action, nullptr);
 }
 
+ForkHooks fork_hooks;
+
 bool WriteAll(int file, const void* data, size_t size) {
   const char* at = static_cast<const char*>(data);
   while (size > 0) {
@@ -71,6 +73,8 @@ bool WriteAll(int file, const void* data, size_t size) {
 }
 
 }  // namespace
+
+void SetForkHooks(const ForkHooks& hooks) { fork_hooks = hooks; }
 
 TrialProcess::~TrialProcess() {
   if (child_) {
@@ -93,7 +97,10 @@ bool TrialProcess::Start() {
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   std::fflush(nullptr);  // otherwise both processes write what is buffered
   const pid_t parent = getpid();
+  if (fork_hooks.before != nullptr) fork_hooks.before();
   pid_ = fork();
+  const auto after = pid_ == 0 ? fork_hooks.in_child : fork_hooks.in_parent;
+  if (after != nullptr) after();
   if (pid_ < 0) {
     close(ends[0]);
     close(ends[1]);

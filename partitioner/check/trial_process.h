@@ -18,6 +18,16 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+// What another runtime in this process, as that of Python, does around a fork, on the thread that
+// forks. Null: nothing.
+struct ForkHooks {
+  void (*before)() = nullptr;
+  void (*in_parent)() = nullptr;
+  void (*in_child)() = nullptr;
+};
+// For all trials from now on. To be called before any.
+void SetForkHooks(const ForkHooks& hooks);
+
 class TrialProcess {
  public:
   // No answer may take longer than `limit`.

@@ -80,6 +80,7 @@ namespace {
 
 // Raises the result of shardcall.errors.make(code, message).
 void Raise(const absl::Status& status) {
+  const RunsPython guard;
   try {
     const nb::object make = nb::module_::import_("shardcall.errors").attr("make");
     const nb::object error = make(absl::StatusCodeToString(status.code()),
@@ -103,6 +104,7 @@ NB_MODULE(_core, m) {
   // Python partitioners live until the process ends, with all objects they refer to.
   nb::set_leak_warnings(false);
   PrepareForEndOfPython();
+  PrepareForForks();
   m.attr("version") = kVersion;
   DefineDispatch(m);
   DefineFramework(m);

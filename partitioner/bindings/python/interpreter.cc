@@ -9,7 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "shardcall/partitioner/check/trial_process.h"
 #include "shardcall/partitioner/runtime/execute/active_runs.h"
+#include "shardcall/partitioner/runtime/execute/of_this_process.h"
 
 namespace nb = nanobind;
 
@@ -29,8 +31,15 @@ class Interpreter {
     if (ending == Ending::kNo || std::this_thread::get_id() == main_) return;
     if (what == For::kCallback && (ending == Ending::kReturns || calls_of_main_ > 0)) return;
     --inside_;
-    // Python would end the thread here. The process is about to end instead.
-    while (true) pause();
+    SleepForGood();
+  }
+  // Before a thread that has the GIL runs Python code. Returns when it may, which may be never.
+  void EnterWithGil() {
+    ++inside_;
+    if (ending_ == Ending::kNo || std::this_thread::get_id() == main_) return;
+    --inside_;
+    PyEval_SaveThread();
+    SleepForGood();
   }
   // When it has it, or has given it back.
   void Leave() { --inside_; }
@@ -57,6 +66,11 @@ class Interpreter {
   }
 
  private:
+  // Python would end the thread. The process is about to end instead.
+  [[noreturn]] static void SleepForGood() {
+    while (true) pause();
+  }
+
   void AwaitOthers() const {
     constexpr auto kLongest = std::chrono::seconds(5);
     const auto end = std::chrono::steady_clock::now() + kLongest;
@@ -74,15 +88,33 @@ class Interpreter {
   std::thread::id main_;  // set before ending_
 };
 
-Interpreter& OfProcess() {
-  static auto* const interpreter = new Interpreter;
-  return *interpreter;
-}
+Interpreter& OfProcess() { return *OfThisProcess<Interpreter>(); }
 
 // Python runs its signal handlers on this thread only.
 bool IsMainThread() { return syscall(SYS_gettid) == getpid(); }
 
 thread_local Interruptible* innermost = nullptr;
+
+// Of the thread that forks. Without all this the GIL could belong in the child to a thread that is
+// not there.
+thread_local PyGILState_STATE before_fork;
+constexpr ForkHooks kForkHooks{
+    .before =
+        [] {
+          before_fork = PyGILState_Ensure();
+          PyOS_BeforeFork();
+        },
+    .in_parent =
+        [] {
+          PyOS_AfterFork_Parent();
+          PyGILState_Release(before_fork);
+        },
+    .in_child =
+        [] {
+          PyOS_AfterFork_Child();
+          PyGILState_Release(before_fork);
+        },
+};
 
 }  // namespace
 
@@ -102,6 +134,9 @@ GilRelease::~GilRelease() {
   PyEval_RestoreThread(state_);
   OfProcess().Leave();
 }
+
+RunsPython::RunsPython() { OfProcess().EnterWithGil(); }
+RunsPython::~RunsPython() { OfProcess().Leave(); }
 
 Interruptible::Interruptible(absl::Duration limit) : outer_(std::exchange(innermost, this)) {
   const bool main = IsMainThread();
@@ -132,6 +167,8 @@ bool Interruptible::Take(const nb::python_error& raised) {
   innermost->source_.Request();
   return true;
 }
+
+void PrepareForForks() { SetForkHooks(kForkHooks); }
 
 void PrepareForEndOfPython() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { OfProcess().End(); }));

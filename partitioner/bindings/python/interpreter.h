@@ -41,6 +41,16 @@ class GilRelease {
   PyThreadState* const state_;
 };
 
+// For C++ that runs Python code with the GIL of its caller, which such code may give away for a
+// while.
+class RunsPython {
+ public:
+  RunsPython();
+  RunsPython(const RunsPython&) = delete;
+  RunsPython& operator=(const RunsPython&) = delete;
+  ~RunsPython();
+};
+
 // A call of the library that Ctrl-C ends, on the main thread, and that takes no longer than
 // `limit`. To be made with the GIL.
 class Interruptible {
@@ -78,8 +88,10 @@ auto WithoutGil(Body body, absl::Duration limit = absl::InfiniteDuration()) {
   return Take(std::move(result));
 }
 
-// Has the interpreter's end prepared for. To be called once, with the GIL.
+// Has the interpreter's end prepared for, and forks of this library. To be called once, with the
+// GIL.
 void PrepareForEndOfPython();
+void PrepareForForks();
 
 }  // namespace shardcall::inline internal::python
 

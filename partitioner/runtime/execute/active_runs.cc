@@ -58,9 +58,14 @@ void StayLoaded() {
 
 class ActiveRuns {
  public:
+  absl::Status StatusOfThisThread() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return MayBegin() ? absl::OkStatus() : EndsStatus();
+  }
+
   void Begin(ActiveRun* run) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (exiting_.has_value() && *exiting_ != std::this_thread::get_id()) {
+    if (!MayBegin()) {
       run->status_ = EndsStatus();
       return;
     }
@@ -105,6 +110,8 @@ class ActiveRuns {
   }
 
  private:
+  bool MayBegin() const { return !exiting_.has_value() || *exiting_ == std::this_thread::get_id(); }
+
   void Exit(int status) {
     if (StopAll() && ThreadsLeftBehind() == 0) return;
     std::fflush(nullptr);
@@ -118,6 +125,7 @@ class ActiveRuns {
   unsigned long long libraries_ = 0;        // loaded when a run last began
 };
 
+absl::Status CheckProcessGoesOn() { return OfThisProcess<ActiveRuns>()->StatusOfThisThread(); }
 void StopRunsOfOtherThreads() { OfThisProcess<ActiveRuns>()->StopAll(); }
 
 ActiveRun::ActiveRun(std::function<void(const absl::Status&)> stop) : stop_(std::move(stop)) {

@@ -35,6 +35,10 @@ class ActiveRun {
   std::list<ActiveRun*>::iterator place_;
 };
 
+// OK, or E346 if this thread can begin no run, because the process exits: for what takes the
+// failure of a run for a finding.
+absl::Status CheckProcessGoesOn();
+
 // As exit() does: stops all runs, waits for them at most 5 s, and lets only this thread begin more.
 // For runtimes that end before the process does.
 void StopRunsOfOtherThreads();

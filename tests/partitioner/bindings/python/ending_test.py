@@ -133,6 +133,36 @@ class Ending(unittest.TestCase):
             r = process(code)
             self.assertEqual((r.returncode, r.stderr), (0, ''))
 
+    def test_it_ends_while_daemon_threads_raise(self):
+        # Each error is made by Python code that C++ calls.
+        code = '''
+            def always():
+                while True:
+                    try:
+                        shardcall.run('no program', [])
+                    except shardcall.Error:
+                        pass
+            sys.setswitchinterval(1e-6)
+            for _ in range(6):
+                threading.Thread(target=always, daemon=True).start()
+            time.sleep(0.2)'''
+        for _ in range(6):
+            r = process(code)
+            self.assertEqual((r.returncode, r.stderr), (0, ''))
+
+    def test_rules_are_checked_while_other_threads_run_python(self):
+        # Trials run in a fork, in which no other thread can give back the GIL.
+        r = process('''
+            def always():
+                while True:
+                    sum(range(1000))
+            for _ in range(2):
+                threading.Thread(target=always, daemon=True).start()
+            for _ in range(3):
+                check = shardcall.check_rule('rms_norm')
+                assert check, str(check)''')
+        self.assertEqual((r.returncode, r.stderr), (0, ''))
+
     def test_functions_that_run_at_its_end_may_run_programs(self):
         r = process('''
             import atexit
