@@ -25,6 +25,13 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
   std::string out =
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
                       p.instructions_in, p.local.module.num_instructions());
+  for (const TriedOrder& t : p.global->tried_orders) {
+    absl::StrAppend(&out, &t == &p.global->tried_orders[0] ? "conflicts over axes: " : ", ",
+                    ConflictOrderName(t.order), " ", HumanBytes(t.bytes),
+                    absl::StrFormat(" %.3g ms", 1e3 * t.seconds),
+                    t.order == p.global->shardings.conflicts ? " (taken)" : "");
+  }
+  if (!p.global->tried_orders.empty()) absl::StrAppend(&out, "\n");
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,

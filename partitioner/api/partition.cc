@@ -2,8 +2,10 @@
 #include "shardcall/partitioner/api/partition.h"
 
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/cheapest_propagation.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/moved_from.h"
@@ -122,8 +124,12 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   out->rules = std::make_unique<RuleTable>(out->program,
                                            RuleOptions{options.targets, options.allow_replicate});
   do {
-    SHARDCALL_ASSIGN_OR_RETURN(out->shardings, Propagate(out->program, *out->rules,
-                                                         {options.propagate, options.spmd.cost}));
+    SHARDCALL_ASSIGN_OR_RETURN(
+        out->shardings, options.conflicts.has_value()
+                            ? Propagate(out->program, *out->rules,
+                                        {options.propagate, options.spmd.cost, *options.conflicts})
+                            : CheapestPropagation(out->program, *out->rules, options,
+                                                  &out->tried_orders, &out->plan));
     SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   } while (options.even_edges && CloseUnevenParameters(out->shardings, &out->program));
   if (options.even_edges) EvenResults(out->program, &out->shardings);
@@ -141,7 +147,9 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   absl::StatusOr<LocalProgram> local = absl::UnknownError("");
   {
     StageTimer timer(&times.partition);
-    plan = MakePlan(global->program, global->shardings, *global->rules, options.spmd);
+    plan = global->plan.has_value()
+               ? *std::exchange(global->plan, std::nullopt)
+               : MakePlan(global->program, global->shardings, *global->rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(plan.status());
     Observe(options, "plan");
     local = Localize(global->program, *plan, *global->rules, options.spmd);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ struct PartitionOptions {
   const TargetRegistry* targets = nullptr;        // not owned; required
   std::vector<std::string> allow_replicate = {};  // targets that may be gathered, or "all"
   SpmdOptions spmd = {};
+  // Which of two factors takes an axis that both want; none: what leads to the cheapest plan.
+  std::optional<ConflictOrder> conflicts = std::nullopt;
   // Open parameters and results are sharded as arrays of frameworks can be: see even_edges.h.
   bool even_edges = false;
   bool verify_output = true;  // run the verifier over the result
@@ -49,6 +52,12 @@ struct StageTimes {
   double parse = 0, import = 0, propagate = 0, partition = 0, cleanup = 0, print = 0;
 };
 
+// An order of conflicts that was tried, and what its plan costs (Plan::bytes, Plan::seconds).
+struct TriedOrder {
+  ConflictOrder order;
+  double bytes, seconds;
+};
+
 // The program up to propagation.
 struct PropagatedProgram {
   PropagatedProgram(Program p, PropagationResult r)
@@ -56,6 +65,10 @@ struct PropagatedProgram {
   Program program;
   PropagationResult shardings;
   std::unique_ptr<RuleTable> rules;
+  // The orders of conflicts with different results, if several were tried, and the plan of the one
+  // that was taken.
+  std::vector<TriedOrder> tried_orders;
+  std::optional<Plan> plan;
   StageTimes times;
 };
 // On the heap, since the rule table refers to the program.

@@ -184,6 +184,14 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                             {"to", g.to->ToString()},
                             {"bytes_moved", g.bytes}});
   }
+  if (!p.global->tried_orders.empty()) {
+    j["conflicts"] = {{"order", ConflictOrderName(p.global->shardings.conflicts)},
+                      {"tried", Json::array()}};
+    for (const TriedOrder& t : p.global->tried_orders) {
+      j["conflicts"]["tried"].push_back(
+          {{"order", ConflictOrderName(t.order)}, {"bytes", t.bytes}, {"seconds", t.seconds}});
+    }
+  }
   j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
                      {"flops_per_s", options.cost.flop_rate},
                      {"memory_bytes_per_s", options.cost.memory_rate},

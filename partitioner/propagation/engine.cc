@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/propagation/engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -21,7 +22,8 @@ void PropagationEngine::Queue(uint32_t node, int stage) {
   const uint8_t bit = static_cast<uint8_t>(1u << stage);
   if (queued_[node] & bit) return;
   queued_[node] |= bit;
-  queue_[stage].push_back(node);
+  queue_[stage].push_back({graph_.order()[graph_.node(node).instr.value], node});
+  std::push_heap(queue_[stage].begin(), queue_[stage].end(), std::greater<>());
 }
 
 void PropagationEngine::QueueLeaf(LeafId leaf) {
@@ -37,6 +39,8 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   hash = FinishHash(hash);
   const Memo* found = memo_table_.Find(hash, [&](const Memo& m) {
     if (m.rule != node.rule || m.tensors.size() != leaves.size()) return false;
+    // Without a conflict all orders have the same result.
+    if (m.order != conflicts_ && m.result.contested) return false;
     for (size_t k = 0; k < leaves.size(); ++k) {
       if (m.tensors[k].sharding != sharding_[leaves[k].value] ||
           m.tensors[k].limits != limits_[leaves[k].value]) {
@@ -50,13 +54,14 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
   Memo& memo = memos_.emplace_back();
   memo.rule = node.rule;
+  memo.order = conflicts_;
   memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
   // Tokens have no sharding; a step sees them as replicated.
   for (StepTensor& t : tensors) {
     if (t.sharding != nullptr) continue;
     t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
   }
-  memo.result = Step(*node.rule, tensors);
+  memo.result = Step(*node.rule, tensors, conflicts_);
   memo_table_.Insert(hash, &memo);
   return memo.result;
 }
@@ -72,6 +77,7 @@ void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const P
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
   const StepResult& step = StepOf(node, leaves);
+  contested_ = contested_ || step.contested;
   if (step.stage == kNumStages) return;
   if (step.stage > stage) {
     Queue(n, step.stage);
@@ -176,7 +182,13 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
 
 absl::Status PropagationEngine::Round(int stage) {
   round_.clear();
-  round_.swap(queue_[stage]);
+  std::vector<std::pair<uint32_t, uint32_t>>& queue = queue_[stage];
+  const uint32_t order = queue.front().first;
+  while (!queue.empty() && queue.front().first == order) {
+    round_.push_back(queue.front().second);
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    queue.pop_back();
+  }
   pending_.clear();
   own_proposals_.clear();
   for (uint32_t n : round_) {
@@ -279,6 +291,12 @@ bool PropagationEngine::KeepIndexedWhole(const CostModel& cost) {
 }
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOptions& options) {
+  conflicts_ = options.conflicts;
+  contested_ = false;
+  imposed_.clear();
+  branch_results_.clear();
+  imposed_constraints_.clear();
+  kept_whole_.clear();
   FindConstraints();
   if (options.propagate) {
     ConstrainCarried();
@@ -313,6 +331,7 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
     result.kept_whole[l] = kept_whole_.contains(c);
   }
   result.outputs = OutputShardings();
+  result.conflicts = conflicts_;
   return result;
 }
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed point iteration of Propagate: rounds over a queue per stage (step.h). A round takes
-// the lowest stage that has nodes, asks each of them for proposals, and then applies these leaf by
-// leaf in a total order: factor kind, bytes of the source, canonical number of the source. Axes
-// are only added, and a leaf that gains axes puts its nodes back into the lowest stage's queue.
+// The fixed point iteration of Propagate: a queue of nodes per stage (step.h), each in the
+// canonical order of the instructions, operands first. A round takes the first instruction of the
+// lowest stage that has any, asks its nodes for proposals, and applies these leaf by leaf in a
+// total order: factor kind, bytes of the source, canonical number of the source. Axes are only
+// added, and a leaf that gains axes puts its nodes back into the lowest stage's queue. So a
+// sharding flows along the data before a later op decides: in the gradient of a product a batch's
+// sharding is there before that of a weight has filled the gradient's other dimension.
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,12 +30,17 @@ namespace shardcall::inline internal {
 class PropagationEngine {
  public:
   PropagationEngine(const Program& program, RuleTable& rules);
+  // Each run starts from the program's annotations.
   absl::StatusOr<PropagationResult> Run(const PropagationOptions& options);
+  // Whether two factors wanted one axis in some tensor of the last run, so that another order of
+  // conflicts may have another result.
+  bool contested() const { return contested_; }
 
  private:
   struct Memo {
     const StepRule* rule;
     absl::Span<const StepTensor> tensors;
+    ConflictOrder order;
     StepResult result;
   };
   // One proposal for a leaf.
@@ -108,6 +117,9 @@ class PropagationEngine {
   Context& context_;
   PropagationGraph graph_;
 
+  ConflictOrder conflicts_ = ConflictOrder::kWait;
+  bool contested_ = false;
+
   // By canonical leaf.
   std::vector<const Sharding*> sharding_;
   std::vector<const Limits*> limits_;
@@ -126,7 +138,7 @@ class PropagationEngine {
   BlockList<Memo> memos_;
   InternTable<Memo> memo_table_;
 
-  std::vector<uint32_t> queue_[kNumStages];
+  std::vector<std::pair<uint32_t, uint32_t>> queue_[kNumStages];  // heaps of (order, node)
   std::vector<uint32_t> round_;  // the nodes that a round takes off its queue
   std::vector<uint8_t> queued_;  // by node, a bit per stage
   std::vector<Pending> pending_;

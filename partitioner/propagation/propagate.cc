@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 #include "shardcall/partitioner/propagation/reasons.h"
@@ -13,6 +16,24 @@ absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& r
   PropagationEngine engine(program, rules);
   SHARDCALL_RETURN_IF_ERROR(rules.status());
   return engine.Run(options);
+}
+
+absl::StatusOr<std::vector<PropagationResult>> PropagateInEachOrder(
+    const Program& program, RuleTable& rules, const PropagationOptions& options) {
+  PropagationEngine engine(program, rules);
+  SHARDCALL_RETURN_IF_ERROR(rules.status());
+  std::vector<PropagationResult> results;
+  PropagationOptions of_order = options;
+  for (ConflictOrder order : kConflictOrders) {
+    of_order.conflicts = order;
+    SHARDCALL_ASSIGN_OR_RETURN(PropagationResult result, engine.Run(of_order));
+    const bool known = absl::c_any_of(results, [&](const PropagationResult& r) {
+      return r.sharding == result.sharding && r.outputs == result.outputs;
+    });
+    if (!known) results.push_back(std::move(result));
+    if (!engine.contested()) break;
+  }
+  return results;
 }
 
 std::string PropagationResult::Explain(const Program& program, LeafId leaf) const {

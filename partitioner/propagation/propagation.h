@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/propagation/conflict_order.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/cost_model.h"
@@ -38,6 +39,7 @@ struct PropagationResult {
   // that is annotated or may be set, else replicated. The same value may have another sharding
   // inside the program.
   std::vector<const Sharding*> outputs;
+  ConflictOrder conflicts = ConflictOrder::kWait;
   // For example "argument 0 -> %dot.3 operand 0 -> result".
   std::string Explain(const Program& program, LeafId leaf) const;
 };
@@ -46,10 +48,17 @@ struct PropagationOptions {
   bool propagate = true;  // false: unannotated values are replicated
   // By which a loop's indexed arrays are kept whole while it runs, or not (indexed_carries.h).
   CostModel cost = {};
+  ConflictOrder conflicts = ConflictOrder::kWait;
 };
 
 absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,
                                             const PropagationOptions& options);
+
+// The different results of all orders of conflicts, that of ConflictOrder::kWait first. One, at
+// the cost of one, for a program without conflicts, which is the usual case. The order in
+// `options` is ignored.
+absl::StatusOr<std::vector<PropagationResult>> PropagateInEachOrder(
+    const Program& program, RuleTable& rules, const PropagationOptions& options);
 
 }  // namespace shardcall
 

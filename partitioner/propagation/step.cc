@@ -41,8 +41,10 @@ AxisList Behind(const BaseMesh& mesh, Axes prefix, Axes axes) {
 template <bool kDense>
 class Stepper {
  public:
-  Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh)
-      : rule_(rule),
+  Stepper(const StepRule& rule, absl::Span<const StepTensor> tensors, const BaseMesh* mesh,
+          ConflictOrder order)
+      : order_(order),
+        rule_(rule),
         r_(*rule.rule),
         tensors_(tensors),
         mesh_(*mesh),
@@ -58,6 +60,9 @@ class Stepper {
     }
   }
   bool has_sources() const { return !sources_.empty(); }
+  // Whether two factors wanted one axis in a tensor, in any run, of an op for which the order of
+  // conflicts matters.
+  bool contested() const { return contested_ && rule_.base_level >= 1; }
 
  private:
   // Factor f has the sharding `axes` in tensor `from`, the largest tensor with that sharding.
@@ -187,32 +192,41 @@ class Stepper {
       const int ka = Rank(r_.factors[a.factor].kind);
       const int kb = Rank(r_.factors[b.factor].kind);
       if (ka != kb) return ka < kb;
-      return rule_.bytes[a.from] > rule_.bytes[b.from];
+      const int64_t x = rule_.bytes[a.from], y = rule_.bytes[b.from];
+      return order_ == ConflictOrder::kSmaller && rule_.base_level >= 1 ? x < y : x > y;
     });
+    const bool ranked = aggressive || (level >= 1 && order_ != ConflictOrder::kWait);
     AxisList taken(s.used().begin(), s.used().end());
-    absl::InlinedVector<AxisList, 8> wanted;  // what each candidate adds
-    for (const Candidate& c : candidates) {
-      if (aggressive || candidates.size() == 1) break;
-      wanted.push_back(Behind(mesh_, Have(t, c.factor), c.axes));
-    }
+    const absl::InlinedVector<AxisList, 8> wanted = Wanted(t, candidates);
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& c = candidates[i];
       const AxisList& have = Have(t, c.factor);
       AxisList blocked = taken;
-      if (!wanted.empty()) {
-        for (size_t j = 0; j < candidates.size(); ++j) {
-          if (j != i) blocked.insert(blocked.end(), wanted[j].begin(), wanted[j].end());
-        }
+      for (size_t j = 0; j < wanted.size() && !ranked; ++j) {
+        if (j != i) blocked.insert(blocked.end(), wanted[j].begin(), wanted[j].end());
       }
       c.axes = ExtendFree(mesh_, have, c.axes, blocked, limits.reserved);
       Fit(t, &c);
-      if (!aggressive) continue;
+      if (!ranked) continue;
       if (Longer(have, c.axes)) {
         const AxisList add = Behind(mesh_, have, c.axes);
         taken.insert(taken.end(), add.begin(), add.end());
       }
     }
     Compose(t, candidates, out);
+  }
+
+  // What each of several candidates for tensor t adds; notes whether they contest an axis.
+  absl::InlinedVector<AxisList, 8> Wanted(int t, absl::Span<const Candidate> candidates) {
+    absl::InlinedVector<AxisList, 8> wanted;
+    if (candidates.size() == 1) return wanted;
+    for (const Candidate& c : candidates) {
+      wanted.push_back(Behind(mesh_, Have(t, c.factor), c.axes));
+      for (size_t j = 0; j + 1 < wanted.size() && !contested_; ++j) {
+        contested_ = Overlaps(wanted[j], wanted.back());
+      }
+    }
+    return wanted;
   }
 
   static int Rank(FactorKind kind) {
@@ -276,6 +290,8 @@ class Stepper {
     }
   }
 
+  const ConflictOrder order_;
+  bool contested_ = false;
   const StepRule& rule_;
   const ShardingRule& r_;
   absl::Span<const StepTensor> tensors_;
@@ -369,6 +385,7 @@ void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* resu
   // If the last stage has no proposals, no stage has any.
   Proposals last;
   stepper.Run(kNumLevels - 1, true, &last);
+  result->contested = stepper.contested();
   if (last.empty()) return;
   int last_stage = kNumStages - 1;
   while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;
@@ -387,7 +404,7 @@ void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* resu
 
 }  // namespace
 
-StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
+StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors, ConflictOrder order) {
   StepResult result;
   int64_t most = -1;
   for (size_t t = 0; t < tensors.size(); ++t) {
@@ -399,9 +416,9 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors) {
   }
   if (result.mesh == nullptr) return result;
   if (rule.dense) {
-    RunStages(Stepper<true>(rule, tensors, result.mesh), rule, &result);
+    RunStages(Stepper<true>(rule, tensors, result.mesh, order), rule, &result);
   } else {
-    RunStages(Stepper<false>(rule, tensors, result.mesh), rule, &result);
+    RunStages(Stepper<false>(rule, tensors, result.mesh, order), rule, &result);
   }
   return result;
 }

@@ -8,8 +8,9 @@
 //   2  reduction factors among operands; permutation factors
 //   3  a broadcast's operand to its result (small values must not determine large ones)
 // In the basic half of a level a factor takes the longest major axes on which
-// all tensors agree, and two factors that want one axis in a tensor get none.
-// In the aggressive half each tensor takes what it can, larger sources first.
+// all tensors agree, and two factors that want one axis in a tensor get none,
+// unless the order of conflicts (conflict_order.h) decides at once: so it does from level 1 on.
+// In the aggressive half each tensor takes what it can, in that order.
 //
 // Example, level 1, basic: i k, k j -> i j with lhs [{"a"}, {}], rhs [{}, {"b"}]
 // proposes result [{"a"}, {"b"}].
@@ -21,6 +22,7 @@
 
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/propagation/conflict_order.h"
 #include "shardcall/sharding/base/index_set.h"
 #include "shardcall/sharding/rule/rule.h"
 #include "shardcall/sharding/sharding.h"
@@ -84,10 +86,12 @@ using Proposals = absl::InlinedVector<Proposal, 4>;
 struct StepResult {
   const BaseMesh* mesh = nullptr;
   int stage = kNumStages;  // first stage with proposals; kNumStages: none at all
+  bool contested = false;  // two factors want one axis in a tensor
   Proposals proposals;
 };
 
-StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors);
+StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors,
+                ConflictOrder order = ConflictOrder::kWait);
 
 // `have` extended along `axes`, up to the first axis that is in `used` or `reserved`; `have`
 // itself if `axes` does not extend it.

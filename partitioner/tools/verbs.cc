@@ -14,6 +14,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
       {"max-reshard-bytes", "N", "fail where one reshard, fetch or broadcast sends more",
        FlagSpec::Kind::kInteger},
+      {"conflicts", "ORDER",
+       "which of two factors takes an axis: cheapest (default), wait, larger, smaller"},
       {"cost", "NAME=N,...", "the machine: bandwidth, flops, memory per second; latency; trips"},
       {"converter", "FILE",
        "the PJRT plugin for StableHLO that needs one; default: one that is found"},

@@ -69,11 +69,11 @@ const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
   uint64_t hash = states.size();
   for (const Sharding* s : states) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   hash = FinishHash(hash);
-  const Copies* found = table_.Find(hash, [&](const Copies& c) { return c.states == states; });
+  const Copies* found = lists_.Find(hash, [&](const Copies& c) { return c.states == states; });
   if (found != nullptr) return found;
   Copies* made = context_.arena().New<Copies>();
   made->states = context_.arena().Copy(states);
-  table_.Insert(hash, made);
+  lists_.Insert(hash, made);
   return made;
 }
 

@@ -33,7 +33,9 @@ inline const Copies* CopiesAt(absl::Span<const Copies* const> copies, size_t k) 
 
 class CopyTable {
  public:
-  CopyTable(Context& context, int num_leaves) : context_(context), of_(num_leaves, nullptr) {}
+  // `lists` interns the lists, and may be that of other tables of the Context.
+  CopyTable(Context& context, InternTable<Copies>* lists, int num_leaves)
+      : context_(context), of_(num_leaves, nullptr), lists_(*lists) {}
 
   const Copies* of(LeafId canonical) const { return of_[canonical.value]; }
   void Set(LeafId canonical, const Copies* copies) {
@@ -62,7 +64,7 @@ class CopyTable {
   Context& context_;
   std::vector<const Copies*> of_;  // by canonical leaf
   std::vector<LeafId> touched_;
-  InternTable<Copies> table_;
+  InternTable<Copies>& lists_;
 };
 
 }  // namespace shardcall::inline internal

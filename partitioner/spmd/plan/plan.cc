@@ -14,7 +14,7 @@
 namespace shardcall {
 
 Planner::Planner(const Program& program, const PropagationResult& propagation, RuleTable& rules,
-                 const SpmdOptions& options)
+                 const SpmdOptions& options, PlanMemo* memo)
     : program_(program),
       module_(program.module),
       leaves_(program.leaves),
@@ -22,7 +22,8 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       rules_(rules),
       options_(options),
       context_(program.module.context()),
-      table_(program, propagation),
+      memo_(*memo),
+      table_(program, propagation, options.cost, &memo->copies),
       plan_(table_.plan()),
       chooser_(program, options.cost, table_),
       missing_(program, rules, table_, &errors_) {}
@@ -61,7 +62,7 @@ void Planner::PlanInstruction(InstrId id) {
 }
 
 absl::Status Planner::PlanComputation(CompId comp) {
-  table_.StartComputation();
+  table_.StartComputation(plan_.trip_count[comp.value]);
   for (InstrId id : module_.comp(comp).instructions) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
     PlanInstruction(id);
@@ -100,6 +101,9 @@ void Planner::SetEntryStates() {
     const bool whole = shape->IsArray() && (s == nullptr || s->is_maximal());
     plan_.outputs.push_back(
         whole ? ReplicatedSharding(module_.context(), program_.mesh, shape->rank()) : s);
+    if (shape->IsArray()) {
+      table_.ChargeReshard(1, shape, table_.State(entry.root, k), nullptr, plan_.outputs.back());
+    }
   }
 }
 
@@ -142,8 +146,9 @@ std::vector<CompId> PartitionedComputations(const Program& program,
 }
 
 absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,
-                              RuleTable& rules, const SpmdOptions& options) {
-  return Planner(program, propagation, rules, options).Run();
+                              RuleTable& rules, const SpmdOptions& options, PlanMemo* memo) {
+  PlanMemo own;
+  return Planner(program, propagation, rules, options, memo == nullptr ? &own : memo).Run();
 }
 
 }  // namespace shardcall

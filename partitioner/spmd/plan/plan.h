@@ -22,6 +22,7 @@
 
 namespace shardcall::inline internal {
 struct Strategy;  // spmd/plan/strategy.h
+struct PlanMemo;  // spmd/plan/plan_memo.h
 }  // namespace shardcall::inline internal
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -110,6 +111,9 @@ struct Plan {
   std::vector<OpGather> gathers;      // in the order of the program
   std::vector<std::string> warnings;  // W204
   std::vector<double> trip_count;     // by computation: executions of it
+  // Of one execution of the program: what one device sends, and the time by the cost model. Ops
+  // without a rule, loops and branches count with what reshards their operands and results.
+  double bytes = 0, seconds = 0;
   int64_t memo_hits = 0, memo_misses = 0;
 
   // The dump after this stage, one line per instruction.
@@ -131,9 +135,11 @@ std::vector<CompId> PartitionedComputations(const Program& program,
 
 // Errors: E101 for every custom call without a rule that meets sharded values
 // (all in one message), E104 (side effects that every device would have), E150
-// (uneven shards of a reduction without pad value).
+// (uneven shards of a reduction without pad value). `memo` (null: none) makes further plans of the
+// program, with the same rules and options, faster.
 absl::StatusOr<Plan> MakePlan(const Program& program, const PropagationResult& propagation,
-                              RuleTable& rules, const SpmdOptions& options);
+                              RuleTable& rules, const SpmdOptions& options,
+                              PlanMemo* memo = nullptr);
 
 }  // namespace shardcall
 

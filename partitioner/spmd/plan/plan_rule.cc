@@ -9,10 +9,10 @@
 
 namespace shardcall::inline internal {
 
-const Planner::MemoEntry* Planner::Decide(const RuleQuery& query, int region) {
+const PlanMemo::Entry* Planner::Decide(const RuleQuery& query, int region) {
   const Instruction& instr = module_.instr(query.id);
   Arena& arena = context_.arena();
-  MemoEntry* made = arena.New<MemoEntry>();
+  PlanMemo::Entry* made = arena.New<PlanMemo::Entry>();
   made->rule = query.rule;
   made->region = region;
   made->opcode = instr.opcode;
@@ -44,7 +44,7 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));
   hash = FinishHash(hash);
-  const MemoEntry* entry = memo_.Find(hash, [&](const MemoEntry& e) {
+  const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
            e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
            e.copies == absl::MakeConstSpan(copies);
@@ -53,14 +53,17 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
     ++plan_.memo_misses;
     const Shapes shapes = table_.OperandShapes(id);
     entry = Decide({id, &rule, shapes, operands, copies, wanted}, region);
-    if (instr.opcode == Opcode::kCustomCall) WarnOfLackingResults(id, *entry->decision);
-    memo_.Insert(hash, entry);
+    memo_.decisions.Insert(hash, entry);
   } else {
     ++plan_.memo_hits;
   }
+  table_.Charge(entry->decision->bytes, entry->decision->seconds);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
-  if (instr.opcode == Opcode::kCustomCall) CheckUneven(id, *entry->decision);
+  if (instr.opcode == Opcode::kCustomCall) {
+    WarnOfLackingResults(id, *entry->decision);
+    CheckUneven(id, *entry->decision);
+  }
   if (entry->moves) table_.NoteCopies(id, PlanKind::kRule, *entry->decision);
   table_.SetDecision(id, PlanKind::kRule, entry->decision);
 }

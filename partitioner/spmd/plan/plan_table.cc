@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
+
 namespace shardcall::inline internal {
 
-PlanTable::PlanTable(const Program& program, const PropagationResult& propagation)
-    : program_(program),
+PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
+                     const CostModel& cost, InternTable<Copies>* copy_lists)
+    : cost_(cost),
+      program_(program),
       module_(program.module),
       leaves_(program.leaves),
       propagation_(propagation),
       context_(program.module.context()),
-      copies_(context_, program.leaves.num_leaves()),
+      copies_(context_, copy_lists, program.leaves.num_leaves()),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {
   plan_.ops.resize(module_.num_instructions());
@@ -89,8 +93,45 @@ const Decision* PlanTable::Keep(const Decision& d) {
 }
 
 void PlanTable::Finish(InstrId id, PlanKind kind, const Decision* decision) {
-  if (decision != nullptr) NoteCopies(id, kind, *decision);
+  if (decision != nullptr) {
+    ChargeReshards(id, kind, *decision);
+    NoteCopies(id, kind, *decision);
+  }
   SetDecision(id, kind, decision);
+}
+
+void PlanTable::ChargeReshard(double runs, const Shape* shape, const Sharding* from,
+                              const Copies* copies, const Sharding* to) {
+  int collectives = 0;
+  const double bytes = ReshardBytes(shape, from, copies, to, &collectives);
+  if (collectives > 0) ChargeRuns(runs, bytes, cost_.Seconds(bytes, collectives));
+}
+
+void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
+  size_t leaf = 0;
+  for (InstrId o : module_.operands(id)) {
+    const Shape* shape = module_.instr(o).shape;
+    for (int k = 0; k < shape->num_leaves() && leaf < d.operands.size(); ++k, ++leaf) {
+      ChargeReshard(runs_, shape->leaf(k), State(o, k), copies_.of(leaves_.canonical(o, k)),
+                    d.operands[leaf]);
+    }
+  }
+  const Shape* shape = module_.instr(id).shape;
+  for (size_t k = 0; k < d.final.size(); ++k) {
+    ChargeReshard(runs_, shape->leaf(static_cast<int>(k)), d.produced[k], nullptr, d.final[k]);
+  }
+  if (kind != PlanKind::kWhile && kind != PlanKind::kConditional) return;
+  // The roots of a loop's body and of branches are resharded where they end.
+  auto callees = CalledComputations(module_, module_.instr(id));
+  if (kind == PlanKind::kWhile) callees.resize(1);  // not the condition
+  const double runs = runs_ * RunsOfComputations(module_, id, cost_.trip_count);
+  for (CompId callee : callees) {
+    const InstrId root = module_.comp(callee).root;
+    for (size_t k = 0; k < d.produced.size(); ++k) {
+      const int flat = static_cast<int>(k);
+      ChargeReshard(runs, shape->leaf(flat), State(root, flat), nullptr, d.produced[k]);
+    }
+  }
 }
 
 void PlanTable::SetDecision(InstrId id, PlanKind kind, const Decision* decision) {

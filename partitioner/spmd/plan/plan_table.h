@@ -8,6 +8,7 @@
 
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace shardcall::inline internal {
 
@@ -17,12 +18,17 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 
 class PlanTable {
  public:
-  PlanTable(const Program& program, const PropagationResult& propagation);
+  PlanTable(const Program& program, const PropagationResult& propagation, const CostModel& cost,
+            InternTable<Copies>* copy_lists);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
-  // Copies made in one computation are not available in the next.
-  void StartComputation() { copies_.Clear(); }
+  // Copies made in one computation are not available in the next. What is planned from here on
+  // runs `runs` times.
+  void StartComputation(double runs) {
+    copies_.Clear();
+    runs_ = runs;
+  }
 
   // The state that propagation wants for a flat leaf of a result; null if the leaf is not an array.
   const Sharding* Wanted(InstrId id, int flat) const;
@@ -48,8 +54,13 @@ class PlanTable {
 
   // A copy of `d` that lives as long as the Context.
   const Decision* Keep(const Decision& d);
+  // Adds to the cost of the plan: of the computation that is planned, and of `runs` executions of
+  // a reshard.
+  void Charge(double bytes, double seconds) { ChargeRuns(runs_, bytes, seconds); }
+  void ChargeReshard(double runs, const Shape* shape, const Sharding* from, const Copies* copies,
+                     const Sharding* to);
   // Records the decision, the states in which the results are stored, and the copies of operands
-  // and results that it leaves.
+  // and results that it leaves, and charges what reshards them.
   void Finish(InstrId id, PlanKind kind, const Decision* decision);
   // The two halves of Finish.
   void SetDecision(InstrId id, PlanKind kind, const Decision* decision);
@@ -58,6 +69,14 @@ class PlanTable {
   void NoteOperandCopies(InstrId id, Decision::States taken);
 
  private:
+  void ChargeRuns(double runs, double bytes, double seconds) {
+    plan_.bytes += runs * bytes;
+    plan_.seconds += runs * seconds;
+  }
+  void ChargeReshards(InstrId id, PlanKind kind, const Decision& d);
+
+  const CostModel& cost_;
+  double runs_ = 1;
   const Program& program_;
   const Module& module_;
   const LeafTable& leaves_;

@@ -10,32 +10,19 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/spmd/plan/missing_rules.h"
+#include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
-#include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall::inline internal {
 
 class Planner {
  public:
   Planner(const Program& program, const PropagationResult& propagation, RuleTable& rules,
-          const SpmdOptions& options);
+          const SpmdOptions& options, PlanMemo* memo);
   absl::StatusOr<Plan> Run();
 
  private:
-  // The decision for all equal ops. The spans live in the Context.
-  struct MemoEntry {
-    const ShardingRule* rule;
-    int region;
-    Opcode opcode;
-    absl::Span<const Sharding* const> operands, wanted;
-    absl::Span<const Copies* const> copies;  // of operands; empty: no copies
-    const Decision* decision;
-    bool moves;                  // an operand or a result is resharded
-    absl::string_view fallback;  // empty: none
-    absl::Span<const Gather> gathers;
-  };
-
   // plan.cc
   absl::Status PlanComputation(CompId comp);
   void PlanInstruction(InstrId id);
@@ -52,7 +39,7 @@ class Planner {
 
   // plan_rule.cc
   void PlanRule(InstrId id, const ShardingRule& rule);
-  const MemoEntry* Decide(const RuleQuery& query, int region);
+  const PlanMemo::Entry* Decide(const RuleQuery& query, int region);
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
 
   // plan_one_device.cc
@@ -82,11 +69,11 @@ class Planner {
   RuleTable& rules_;
   const SpmdOptions& options_;
   Context& context_;
+  PlanMemo& memo_;
   PlanTable table_;
   Plan& plan_;  // the table's
   RuleChooser chooser_;
   MissingRules missing_;
-  InternTable<MemoEntry> memo_;
   absl::flat_hash_set<std::string> warned_;  // targets and factors that W204 has named
   bool any_maximal_ = false;                 // some sharding names one device
   std::vector<std::string> errors_;          // E104, E106, E150

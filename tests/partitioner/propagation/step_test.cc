@@ -77,7 +77,8 @@ class StepTest : public ::testing::Test {
     EXPECT_TRUE(rule.ok()) << rule.status();
     const StepRule step_rule(&*rule, opcode, bytes);
     EXPECT_EQ(step_rule.dense, more == 0);
-    const StepResult result = Step(step_rule, tensors);
+    const StepResult result = Step(step_rule, tensors, order_);
+    contested_ = result.contested;
     if (result.stage == kNumStages) return "nothing";
     std::vector<std::string> lines;
     for (const Proposal& p : result.proposals) {
@@ -95,6 +96,8 @@ class StepTest : public ::testing::Test {
   }
 
   const RuleText matmul_ = {.rule = "i k, k j -> i j", .reduction = {{"k", PartialOp::kSum}}};
+  ConflictOrder order_ = ConflictOrder::kWait;
+  bool contested_ = false;  // of the last run
   Context context_;
   BaseMesh* mesh_;
 };
@@ -121,6 +124,19 @@ TEST_F(StepTest, TwoFactorsThatWantOneAxisWaitForTheAggressiveHalf) {
   // The larger operand wins there.
   EXPECT_EQ(Run(matmul_, {{{8, 8}, {{A()}}}, {{8, 16}, {{}, {A()}}}}, {{{8, 16}, {}}}),
             "stage 3: t2.1 a");
+}
+
+TEST_F(StepTest, AnOrderOfConflictsDecidesAtOnce) {
+  const auto run = [&](ConflictOrder order) {
+    order_ = order;
+    return Run(matmul_, {{{8, 8}, {{A()}}}, {{8, 16}, {{}, {A()}}}}, {{{8, 16}, {}}});
+  };
+  EXPECT_EQ(run(ConflictOrder::kLarger), "stage 2: t2.1 a");
+  EXPECT_EQ(run(ConflictOrder::kSmaller), "stage 2: t2.0 a");
+  EXPECT_TRUE(contested_);
+  // Which is what the axes alone say; a dimension without a rival passes on in any order.
+  Run(matmul_, {{{8, 8}, {{A()}}}, {{8, 16}, {{}, {B()}}}}, {{{8, 16}, {}}});
+  EXPECT_FALSE(contested_);
 }
 
 TEST_F(StepTest, AnAxisThatTheTensorHasElsewhereIsNotTakenTwice) {

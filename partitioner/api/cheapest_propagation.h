@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of the propagations that differ in which of two factors takes an axis (conflict_order.h), the
+// one whose plan takes the least time by the cost model, of those that send no more than the order
+// of Shardy does (ConflictOrder::kWait).
+#ifndef SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
+#define SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "shardcall/partitioner/api/partition.h"
+
+namespace shardcall::inline internal {
+
+// Errors: those of Propagate. An order whose plan fails is not taken if another has a plan;
+// `tried` gets the orders with different results, and `plan` the plan of the one that is taken;
+// both stay empty if all have the same.
+absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, RuleTable& rules,
+                                                      const PartitionOptions& options,
+                                                      std::vector<TriedOrder>* tried,
+                                                      std::optional<Plan>* plan);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plans of one program share: the decision for all equal ops, and the lists of copies. Its
+// spans live in the program's Context.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/spmd/plan/copies.h"
+#include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/base/intern_table.h"
+
+namespace shardcall::inline internal {
+
+struct PlanMemo {
+  struct Entry {
+    const ShardingRule* rule;
+    int region;
+    Opcode opcode;
+    absl::Span<const Sharding* const> operands, wanted;
+    absl::Span<const Copies* const> copies;  // of operands; empty: no copies
+    const Decision* decision;
+    bool moves;                  // an operand or a result is resharded
+    absl::string_view fallback;  // empty: none
+    absl::Span<const Gather> gathers;
+  };
+  InternTable<Entry> decisions;
+  InternTable<Copies> copies;
+};
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_
