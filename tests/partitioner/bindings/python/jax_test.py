@@ -494,6 +494,8 @@ class JaxTest(unittest.TestCase):
         for lowered in (ours.lower(self.x), ours.trace(self.x).lower()):
             self.assertEqual(sj.explain(lowered).count(), 0)
             self.assertEqual(shardcall.partition(lowered).report.count(), 0)
+        lowered.compile()
+        self.assertEqual(sj.explain(lowered).count(), 0)
         self.assertEqual(sj.explain(ours.trace(self.x)).count(), 0)
         with self.assertRaises(TypeError):
             sj.explain(ours.lower(self.x), self.x)

@@ -311,7 +311,7 @@ def partitioned(lower, settings):
     # These settings equal no others, so that no cache has the result.
     with _settings.context(settings.to_partition_only()):
         try:
-            lower().compile()
+            lower().compile(compiler_options={})  # which JAX has not cached
         except _Partitioned as done:
             return done.program
     raise Error('E051 the function is for one device: there is nothing to partition. Fix: Give it '
