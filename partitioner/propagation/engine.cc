@@ -77,8 +77,15 @@ void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const P
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
   const StepResult& step = StepOf(node, leaves);
-  contested_ = contested_ || step.contested;
   if (step.stage == kNumStages) return;
+  // A conflict that waits for the aggressive half of its level counts if it is still there when
+  // another order would decide it, in the basic half.
+  const int basic = step.stage & ~1;
+  if (step.contested && stage < basic) {
+    Queue(n, basic);
+    return;
+  }
+  contested_ = contested_ || step.contested;
   if (step.stage > stage) {
     Queue(n, step.stage);
     return;

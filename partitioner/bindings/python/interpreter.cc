@@ -101,6 +101,7 @@ thread_local PyGILState_STATE before_fork;
 constexpr ForkHooks kForkHooks{
     .before =
         [] {
+          OfProcess().Enter(Interpreter::For::kCallback);
           before_fork = PyGILState_Ensure();
           PyOS_BeforeFork();
         },
@@ -108,7 +109,9 @@ constexpr ForkHooks kForkHooks{
         [] {
           PyOS_AfterFork_Parent();
           PyGILState_Release(before_fork);
+          OfProcess().Leave();
         },
+    // In which nobody is inside.
     .in_child =
         [] {
           PyOS_AfterFork_Child();
