@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -190,8 +191,8 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
 absl::Status PropagationEngine::Round(int stage) {
   round_.clear();
   std::vector<std::pair<uint32_t, uint32_t>>& queue = queue_[stage];
-  const uint32_t order = queue.front().first;
-  while (!queue.empty() && queue.front().first == order) {
+  const uint32_t last = stage < 2 ? std::numeric_limits<uint32_t>::max() : queue.front().first;
+  while (!queue.empty() && queue.front().first <= last) {
     round_.push_back(queue.front().second);
     std::pop_heap(queue.begin(), queue.end(), std::greater<>());
     queue.pop_back();

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fixed point iteration of Propagate: a queue of nodes per stage (step.h), each in the
-// canonical order of the instructions, operands first. A round takes the first instruction of the
-// lowest stage that has any, asks its nodes for proposals, and applies these leaf by leaf in a
-// total order: factor kind, bytes of the source, canonical number of the source. Axes are only
-// added, and a leaf that gains axes puts its nodes back into the lowest stage's queue. So a
-// sharding flows along the data before a later op decides: in the gradient of a product a batch's
-// sharding is there before that of a weight has filled the gradient's other dimension.
+// canonical order of the instructions, operands first. A round takes nodes of the lowest stage that
+// has any: of level 0 all, so that shardings meet midway between the values that have them; of
+// higher levels those of the first instruction, so that a sharding flows along the data before a
+// later op decides: in the gradient of a product a batch's sharding is there before that of a
+// weight has filled the gradient's other dimension. The round asks its nodes for proposals, and
+// applies these leaf by leaf in a total order: factor kind, bytes of the source, canonical number
+// of the source. Axes are only added, and a leaf that gains axes puts its nodes back into the
+// lowest stage's queue.
 #ifndef SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
