@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value that several threads use, with its lock.
+// A value that several threads use, under the lock of the process.
 //
 //   Synchronized<std::map<std::string, int>> ages;
 //   ages.Lock()->emplace("a", 1);
@@ -11,25 +11,25 @@
 #include <mutex>
 #include <utility>
 
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Copies and moves take the lock of the value that they read; each object has a lock of its own. A
-// thread may lock one that it holds again. A pointer into the value outlives the lock only where
-// the owner says so.
+// Copies and moves take the lock. A thread may lock a value that it holds again. A pointer into the
+// value outlives the lock only where the owner says so.
 template <typename T>
 class Synchronized {
  public:
   template <typename U>
   class Held {
    public:
-    Held(std::recursive_mutex& mutex, U& value) : lock_(mutex), value_(&value) {}
+    explicit Held(U& value) : lock_(ProcessLock::Only()), value_(&value) {}
     U* operator->() const { return value_; }
     U& operator*() const { return *value_; }
 
    private:
-    std::unique_lock<std::recursive_mutex> lock_;
+    std::unique_lock<ProcessLock> lock_;
     U* value_;
   };
 
@@ -37,7 +37,7 @@ class Synchronized {
   Synchronized(const Synchronized& other) : value_(*other.Lock()) {}
   Synchronized(Synchronized&& other) : value_(std::move(*other.Lock())) {}
   Synchronized& operator=(const Synchronized& other) {
-    T copy = *other.Lock();  // one lock at a time: two threads may assign crosswise
+    T copy = *other.Lock();
     *Lock() = std::move(copy);
     return *this;
   }
@@ -47,11 +47,10 @@ class Synchronized {
     return *this;
   }
 
-  Held<T> Lock() { return {mutex_, value_}; }
-  Held<const T> Lock() const { return {mutex_, value_}; }
+  Held<T> Lock() { return Held<T>(value_); }
+  Held<const T> Lock() const { return Held<const T>(value_); }
 
  private:
-  mutable std::recursive_mutex mutex_;
   T value_;
 };
 

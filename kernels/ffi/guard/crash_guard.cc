@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "shardcall/kernels/ffi/guard/signal_names.h"
+#include "shardcall/sharding/base/process_lock.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -20,7 +21,6 @@ constexpr size_t kStackBytes = size_t{1} << 16;
 thread_local sigjmp_buf* landing = nullptr;
 // Signal handlers are per process: they are installed while any thread is guarded, which may be
 // forever.
-std::mutex* const mutex = new std::mutex;
 int guarded = 0;
 struct sigaction before[std::size(kCrashSignals)];
 
@@ -51,7 +51,7 @@ class Handlers {
     own.ss_sp = stack_.get();
     own.ss_size = kStackBytes;
     sigaltstack(&own, &old_stack_);
-    const std::lock_guard<std::mutex> lock(*mutex);
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
     if (guarded++ > 0) return;
     struct sigaction action = {};
     action.sa_sigaction = OnSignal;
@@ -65,7 +65,7 @@ class Handlers {
   Handlers& operator=(const Handlers&) = delete;
   ~Handlers() {
     landing = nullptr;
-    const std::lock_guard<std::mutex> lock(*mutex);
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
     for (size_t k = 0; guarded == 1 && k < std::size(kCrashSignals); ++k) {
       sigaction(kCrashSignals[k], &before[k], nullptr);
     }

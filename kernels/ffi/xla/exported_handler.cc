@@ -16,6 +16,7 @@
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -30,7 +31,6 @@ struct Exported {
 
 // The calls behind the functions. Never destroyed, since they may be called at any time.
 struct Table {
-  std::mutex mutex;
   // By target, platform, API version and text.
   std::map<std::tuple<std::string, std::string, int, std::string>, int> slots;
   std::array<std::shared_ptr<const Exported>, kMostExported> exported;
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const ExportedSite>> TakeSite(Attribute::Dictiona
   const int64_t number = scalar == nullptr ? -1 : scalar->i;
   attributes->erase(at);
   Table& table = TheTable();
-  const std::lock_guard<std::mutex> lock(table.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   const auto found = table.sites.find(number);
   if (found != table.sites.end()) return found->second;
   return ToStatus({.code = "E312",
@@ -132,7 +132,7 @@ abi::Error* Handle(int slot, abi::CallFrame* frame) {
   std::shared_ptr<const Exported> exported;
   {
     Table& table = TheTable();
-    const std::lock_guard<std::mutex> lock(table.mutex);
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
     exported = table.exported[slot];
   }
   const absl::Status status = Run(*exported, *frame);
@@ -159,7 +159,7 @@ constexpr std::array<abi::Handler*, sizeof...(kNumbers)> AllSlots(
 
 void AddExportedSite(ExportedSite site) {
   Table& table = TheTable();
-  const std::lock_guard<std::mutex> lock(table.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   const int64_t number = site.number;
   table.sites.try_emplace(number, std::make_shared<const ExportedSite>(std::move(site)));
 }
@@ -168,7 +168,7 @@ absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
                                                const ExportedCall& call) {
   static constexpr auto kFunctions = AllSlots(std::make_index_sequence<kMostExported>());
   Table& table = TheTable();
-  const std::lock_guard<std::mutex> lock(table.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   const auto next = static_cast<int>(table.slots.size());
   const auto [found, fresh] = table.slots.try_emplace(
       {entry.target, entry.platform, call.api_version, call.backend_config}, next);

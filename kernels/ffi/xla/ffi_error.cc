@@ -6,12 +6,12 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/sharding/base/process_lock.h"
 
 namespace shardcall::inline internal {
 namespace {
 
 struct LiveErrors {
-  std::mutex mutex;
   absl::flat_hash_map<const void*, std::unique_ptr<abi::Error>> errors;
   uintptr_t last = 0;
 };
@@ -23,7 +23,7 @@ LiveErrors& Live() {
 }
 
 std::unique_ptr<abi::Error> Extract(const void* error) {
-  const std::lock_guard<std::mutex> lock(Live().mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   auto it = Live().errors.find(error);
   if (it == Live().errors.end()) return nullptr;
   std::unique_ptr<abi::Error> taken = std::move(it->second);
@@ -40,14 +40,14 @@ abi::Error* NewFfiError(int code, absl::string_view message) {
   error->message = std::string(message);
   // A handle is a number, not an address: a reused address would let a second destroy hit another
   // error.
-  const std::lock_guard<std::mutex> lock(Live().mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   auto* const handle = reinterpret_cast<abi::Error*>(++Live().last << 4);
   Live().errors[handle] = std::move(error);
   return handle;
 }
 
 const abi::Error* FindFfiError(const void* error) {
-  const std::lock_guard<std::mutex> lock(Live().mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   auto it = Live().errors.find(error);
   return it == Live().errors.end() ? nullptr : it->second.get();
 }

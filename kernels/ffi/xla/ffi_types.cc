@@ -7,6 +7,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -15,7 +16,6 @@ namespace {
 constexpr char kDeviceType[] = "shardcall.Device";
 
 struct Types {
-  std::mutex mutex;
   absl::node_hash_map<int64_t, FfiType> by_id;  // nodes: pointers stay valid
   absl::btree_map<std::string, int64_t> by_name;
   int64_t last = 0;
@@ -53,7 +53,7 @@ absl::StatusOr<int64_t> RegisterFfiType(absl::string_view name, int64_t id, FfiD
                    absl::StatusCode::kInvalidArgument);
   }
   Types& types = All();
-  const std::lock_guard<std::mutex> lock(types.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   auto known = types.by_name.find(name);
   if (known != types.by_name.end()) {
     FfiType& type = types.by_id[known->second];
@@ -85,7 +85,7 @@ absl::StatusOr<int64_t> RegisterFfiType(absl::string_view name, int64_t id, FfiD
 
 const FfiType* FindFfiType(int64_t id) {
   Types& types = All();
-  const std::lock_guard<std::mutex> lock(types.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   auto it = types.by_id.find(id);
   return it == types.by_id.end() ? nullptr : &it->second;
 }
