@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/thread_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "shardcall/sharding/base/of_this_process.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -65,23 +63,8 @@ int FfiPoolThreads() {
   return threads;
 }
 
-namespace {
-
-// One per process, never destroyed, since threads may outlive main. A forked child does not have
-// its parent's threads, so it makes a pool of its own.
-std::atomic<Pool*> pool{nullptr};
-
-Pool& ThePool() {
-  static const int forks = pthread_atfork(nullptr, nullptr, [] { pool = nullptr; });
-  (void)forks;
-  Pool* known = pool;
-  if (known != nullptr) return *known;
-  auto made = std::make_unique<Pool>();
-  return pool.compare_exchange_strong(known, made.get()) ? *made.release() : *known;
+bool ScheduleOnFfiPool(std::function<void()> task) {
+  return OfThisProcess<Pool>()->Schedule(std::move(task));
 }
-
-}  // namespace
-
-bool ScheduleOnFfiPool(std::function<void()> task) { return ThePool().Schedule(std::move(task)); }
 
 }  // namespace shardcall::inline internal

@@ -23,11 +23,8 @@ absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, Ru
   size_t best = 0;
   PlanMemo memo;
   for (size_t k = 0; k < results.size(); ++k) {
-    // The plan sees the edges as they will be.
-    std::vector<const Sharding*> outputs = results[k].outputs;
-    if (options.even_edges) EvenResults(program, &results[k]);
+    if (options.even_edges) EvenResults(program, &results[k]);  // the edges as they will be
     absl::StatusOr<Plan> made = MakePlan(program, results[k], rules, options.spmd, &memo);
-    results[k].outputs = std::move(outputs);
     if (!made.ok()) {
       SHARDCALL_RETURN_IF_ERROR(CheckStop());
       continue;

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/device_memory.h"
@@ -25,13 +26,15 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
   std::string out =
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
                       p.instructions_in, p.local.module.num_instructions());
-  for (const TriedOrder& t : p.global->tried_orders) {
-    absl::StrAppend(&out, &t == &p.global->tried_orders[0] ? "conflicts over axes: " : ", ",
-                    ConflictOrderName(t.order), " ", HumanBytes(t.bytes),
-                    absl::StrFormat(" %.3g ms", 1e3 * t.seconds),
-                    t.order == p.global->shardings.conflicts ? " (taken)" : "");
+  if (!p.global->tried_orders.empty()) {
+    const auto append = [&](std::string* text, const TriedOrder& t) {
+      absl::StrAppend(text, ConflictOrderName(t.order), " ", HumanBytes(t.bytes),
+                      absl::StrFormat(" %.3g ms", 1e3 * t.seconds),
+                      t.order == p.global->shardings.conflicts ? " (taken)" : "");
+    };
+    absl::StrAppend(
+        &out, "conflicts over axes: ", absl::StrJoin(p.global->tried_orders, ", ", append), "\n");
   }
-  if (!p.global->tried_orders.empty()) absl::StrAppend(&out, "\n");
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,

@@ -11,7 +11,7 @@
 
 #include "shardcall/partitioner/check/trial_process.h"
 #include "shardcall/partitioner/runtime/execute/active_runs.h"
-#include "shardcall/partitioner/runtime/execute/of_this_process.h"
+#include "shardcall/sharding/base/of_this_process.h"
 
 namespace nb = nanobind;
 
@@ -26,18 +26,11 @@ class Interpreter {
 
   // Before a thread asks for the GIL. Returns when it may, which may be never.
   void Enter(For what) {
-    ++inside_;
-    const Ending ending = ending_;
-    if (ending == Ending::kNo || std::this_thread::get_id() == main_) return;
-    if (what == For::kCallback && (ending == Ending::kReturns || calls_of_main_ > 0)) return;
-    --inside_;
-    SleepForGood();
+    if (!MayEnter(what)) SleepForGood();
   }
   // Before a thread that has the GIL runs Python code. Returns when it may, which may be never.
   void EnterWithGil() {
-    ++inside_;
-    if (ending_ == Ending::kNo || std::this_thread::get_id() == main_) return;
-    --inside_;
+    if (MayEnter(For::kReturn)) return;
     PyEval_SaveThread();
     SleepForGood();
   }
@@ -66,6 +59,16 @@ class Interpreter {
   }
 
  private:
+  // Counts the thread as inside, if it may be.
+  bool MayEnter(For what) {
+    ++inside_;
+    const Ending ending = ending_;
+    if (ending == Ending::kNo || std::this_thread::get_id() == main_) return true;
+    if (what == For::kCallback && (ending == Ending::kReturns || calls_of_main_ > 0)) return true;
+    --inside_;
+    return false;
+  }
+
   // Python would end the thread. The process is about to end instead.
   [[noreturn]] static void SleepForGood() {
     while (true) pause();

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "shardcall/kernels/ffi/guard/running_call.h"
-#include "shardcall/partitioner/runtime/execute/of_this_process.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
+#include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/runtime/execute/of_this_process.h"
+#include "shardcall/sharding/base/of_this_process.h"
 
 namespace shardcall::inline internal {
 namespace {

@@ -29,6 +29,14 @@ from endless_programs import loop, product
 
 ENDLESS = loop()
 
+def daemons(count, call):
+    """Starts threads that make the call again and again."""
+    def always():
+        while True:
+            call()
+    for _ in range(count):
+        threading.Thread(target=always, daemon=True).start()
+
 def interrupted(call, after=0.3):
     """Runs call(), which would take long, and prints whether Ctrl-C ended it."""
     asked = []
@@ -110,11 +118,7 @@ class Ending(unittest.TestCase):
             n = int(sys.argv[1])
             program = shardcall.partition(product(n))
             x = np.ones((n, n), np.float32)
-            def always():
-                while True:
-                    program.run([x, x])
-            for _ in range(3):
-                threading.Thread(target=always, daemon=True).start()
+            daemons(3, lambda: program.run([x, x]))
             time.sleep(0.3)
             sys.exit(5)'''
         for n in (64, 64, 64, 1024, 1024):
@@ -123,11 +127,7 @@ class Ending(unittest.TestCase):
 
     def test_it_ends_while_daemon_threads_partition(self):
         code = '''
-            def always():
-                while True:
-                    shardcall.partition(product(64))
-            for _ in range(3):
-                threading.Thread(target=always, daemon=True).start()
+            daemons(3, lambda: shardcall.partition(product(64)))
             time.sleep(0.3)'''
         for _ in range(3):
             r = process(code)
@@ -136,15 +136,13 @@ class Ending(unittest.TestCase):
     def test_it_ends_while_daemon_threads_raise(self):
         # Each error is made by Python code that C++ calls.
         code = '''
-            def always():
-                while True:
-                    try:
-                        shardcall.run('no program', [])
-                    except shardcall.Error:
-                        pass
+            def fail():
+                try:
+                    shardcall.run('no program', [])
+                except shardcall.Error:
+                    pass
             sys.setswitchinterval(1e-6)
-            for _ in range(6):
-                threading.Thread(target=always, daemon=True).start()
+            daemons(6, fail)
             time.sleep(0.2)'''
         for _ in range(6):
             r = process(code)
@@ -153,11 +151,7 @@ class Ending(unittest.TestCase):
     def test_rules_are_checked_while_other_threads_run_python(self):
         # Trials run in a fork, in which no other thread can give back the GIL.
         r = process('''
-            def always():
-                while True:
-                    sum(range(1000))
-            for _ in range(2):
-                threading.Thread(target=always, daemon=True).start()
+            daemons(2, lambda: sum(range(1000)))
             for _ in range(3):
                 check = shardcall.check_rule('rms_norm')
                 assert check, str(check)''')
@@ -169,10 +163,7 @@ class Ending(unittest.TestCase):
             program = shardcall.partition(product(64))
             x = np.ones((64, 64), np.float32)
             atexit.register(lambda: print(float(program.run([x, x])[0][0, 0]), flush=True))
-            def always():
-                while True:
-                    program.run([x, x])
-            threading.Thread(target=always, daemon=True).start()
+            daemons(1, lambda: program.run([x, x]))
             time.sleep(0.2)''')
         self.assertEqual((r.returncode, r.stdout, r.stderr), (0, '64.0\n', ''))
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that all threads of a process share.
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OF_THIS_PROCESS_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OF_THIS_PROCESS_H_
+#ifndef SHARDCALL_SHARDING_BASE_OF_THIS_PROCESS_H_
+#define SHARDCALL_SHARDING_BASE_OF_THIS_PROCESS_H_
 
 #include <pthread.h>
 
@@ -21,4 +21,4 @@ T*& OfThisProcess() {
 
 }  // namespace shardcall::inline internal
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_OF_THIS_PROCESS_H_
+#endif  // SHARDCALL_SHARDING_BASE_OF_THIS_PROCESS_H_
