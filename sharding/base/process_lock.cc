@@ -3,37 +3,37 @@
 
 #include <pthread.h>
 
-#include <mutex>
-
 namespace shardcall {
 namespace {
 
-std::recursive_mutex* mutex = new std::recursive_mutex;
-thread_local int depth = 0;  // how often this thread holds it
+// Both hold from before the first static initialiser on: a child that is forked while another
+// thread uses the lock for the first time finds nothing half made.
+pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+constinit thread_local int depth = 0;  // how often this thread holds it
+
+// At load, for the same reason.
+[[maybe_unused]] const int at_fork = pthread_atfork(
+    [] { pthread_mutex_lock(&mutex); }, [] { pthread_mutex_unlock(&mutex); },
+    [] {
+      // The child's thread has another number, with which it could not unlock.
+      mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+      for (int k = 0; k < depth; ++k) pthread_mutex_lock(&mutex);
+    });
 
 }  // namespace
 
-ProcessLock::ProcessLock() {
-  pthread_atfork([] { mutex->lock(); }, [] { mutex->unlock(); },
-                 [] {
-                   // The child's thread has another number, with which it could not unlock.
-                   mutex = new std::recursive_mutex;
-                   for (int k = 0; k < depth; ++k) mutex->lock();
-                 });
-}
-
 ProcessLock& ProcessLock::Only() {
-  static auto* const lock = new ProcessLock;
-  return *lock;
+  static constinit ProcessLock lock;
+  return lock;
 }
 
 void ProcessLock::lock() {
-  mutex->lock();
+  pthread_mutex_lock(&mutex);
   ++depth;
 }
 void ProcessLock::unlock() {
   --depth;
-  mutex->unlock();
+  pthread_mutex_unlock(&mutex);
 }
 
 }  // namespace shardcall

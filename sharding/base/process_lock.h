@@ -19,7 +19,7 @@ class ProcessLock {
   void unlock();
 
  private:
-  ProcessLock();
+  constexpr ProcessLock() = default;
 };
 
 }  // namespace shardcall

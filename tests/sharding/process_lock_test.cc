@@ -29,6 +29,26 @@ int StatusOfChild(Body body) {
   return status;
 }
 
+// The first test, so that nothing here has used the lock before.
+TEST(ProcessLock, AChildFindsItFreeThatIsForkedAtItsFirstUse) {
+  const auto forks_at_first_use = [] {
+    std::atomic<bool> starts{false};
+    std::thread other([&] {
+      while (!starts) {
+      }
+      const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+    });
+    starts = true;
+    const int status = StatusOfChild([] {
+      const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+      return 0;
+    });
+    other.join();
+    return status == 0 ? 0 : 1;
+  };
+  for (int k = 0; k < 500; ++k) ASSERT_EQ(StatusOfChild(forks_at_first_use), 0);
+}
+
 TEST(ProcessLock, AChildFindsItFreeAndItsValuesWhole) {
   Synchronized<std::map<int, int>> values;
   std::atomic<bool> done{false};
