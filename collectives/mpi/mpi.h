@@ -30,6 +30,10 @@ struct MpiOptions {
   // Deadline for all ranks to start and connect; then E301. Zero: `deadline`, but at least 30 s,
   // since launchers may be slow.
   absl::Duration start_deadline;
+  // How long a process that ends waits until the other ranks end, too. Then it says E301 on
+  // standard error and ends with status 1 and without MPI_Finalize, so that the launcher ends the
+  // job. Zero: for ever, as MPI does.
+  absl::Duration end_deadline;
 };
 
 // Whether an MPI launcher started this process, according to the environment.

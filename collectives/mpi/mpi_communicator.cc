@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectMpi(absl::Duration deadline
                                    ? options.start_deadline
                                    : std::max(deadline, absl::Seconds(30));
   SHARDCALL_ASSIGN_OR_RETURN(MpiSession * session, MpiSession::Open(start));
+  session->set_end_deadline(options.end_deadline);
   return std::make_unique<MpiCommunicator>(*session, deadline, options.check_every_call);
 }
 

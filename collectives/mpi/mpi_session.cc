@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/mpi/mpi.h"
 #include "shardcall/collectives/wait_word.h"
@@ -272,6 +273,8 @@ void MpiSession::Finish() {
   if (!initialised_here_ || finalised) return;
   // MPI_Finalize would wait for all ranks forever. This waits first, and stops when a rank reports
   // a failure.
+  const MonotonicTime end = DeadlineAfter(
+      end_deadline_ > absl::ZeroDuration() ? end_deadline_ : absl::InfiniteDuration());
   MPI_Request everybody;
   absl::Status status = Poll();
   if (status.ok()) status = MpiStatus(MPI_Ibarrier(control_, &everybody), "MPI_Ibarrier");
@@ -279,6 +282,7 @@ void MpiSession::Finish() {
     status = MpiStatus(MPI_Test(&everybody, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done) break;
     if (status.ok()) status = Poll();
+    if (status.ok() && std::chrono::steady_clock::now() >= end) EndAlone();
     if (idle < 1000) {
       std::this_thread::yield();
     } else {
@@ -295,6 +299,25 @@ void MpiSession::Finish() {
   MPI_Comm_free(&control_);
   segment_.RestoreName();
   MPI_Finalize();
+}
+
+void MpiSession::EndAlone() {
+  std::vector<int> stopped;
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_ && peers_.StateOf(r) == MpiPeers::State::kStopped) stopped.push_back(r);
+  }
+  const absl::Status status = ToStatus(
+      {.code = "E301",
+       .message = absl::StrCat("this rank has done its work and waited ",
+                               absl::FormatDuration(end_deadline_), " for the others to end"),
+       .found = stopped.empty()
+                    ? std::string("ranks that did not end")
+                    : absl::StrCat("stopped processes: rank ", absl::StrJoin(stopped, ", ")),
+       .fix = "See what the other ranks do, or allow more time with --deadline"},
+      absl::StatusCode::kDeadlineExceeded);
+  std::fprintf(stderr, "rank %d: %s\n", rank_, std::string(status.message()).c_str());
+  std::fflush(nullptr);
+  std::_Exit(1);
 }
 
 char* MpiSession::Area(std::vector<char>& area, int64_t bytes) {

@@ -38,6 +38,9 @@ class MpiSession {
   MPI_Comm comm() const { return comm_; }
   FlightRecorder& recorder() { return recorder_; }
 
+  // See MpiOptions; holds from the next end of the process on.
+  void set_end_deadline(absl::Duration deadline) { end_deadline_ = deadline; }
+
   // Held during every call, since MPI may permit only one thread at a time.
   std::mutex& call_mutex() { return call_mutex_; }
 
@@ -110,9 +113,11 @@ class MpiSession {
   void SendNotices();
   absl::Status ReceiveControl();
   void Finish();
+  [[noreturn]] void EndAlone();
   static char* Area(std::vector<char>& area, int64_t bytes);
 
   bool initialised_here_ = false;
+  absl::Duration end_deadline_;
   bool mpi_yields_ = false;
   int rank_ = 0;
   int size_ = 1;

@@ -51,6 +51,9 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
   SHARDCALL_ASSIGN_OR_RETURN(e.options.deadline, LongestWait(flags));
   MpiOptions mpi;
   if (flags.Has("deadline") || flags.Has("wait")) mpi.start_deadline = e.options.deadline;
+  if (flags.Has("deadline")) {
+    SHARDCALL_ASSIGN_OR_RETURN(mpi.end_deadline, SecondsOf(flags, "deadline"));
+  }
   if (e.options.backend == Backend::kMpi) {
     if (!LaunchedByMpi()) {
       Diagnostic d;

@@ -12,13 +12,13 @@ pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 constinit thread_local int depth = 0;  // how often this thread holds it
 
 // At load, for the same reason.
-[[maybe_unused]] const int at_fork = pthread_atfork(
-    [] { pthread_mutex_lock(&mutex); }, [] { pthread_mutex_unlock(&mutex); },
-    [] {
-      // The child's thread has another number, with which it could not unlock.
-      mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-      for (int k = 0; k < depth; ++k) pthread_mutex_lock(&mutex);
-    });
+[[maybe_unused]] const int at_fork =
+    pthread_atfork([] { pthread_mutex_lock(&mutex); }, [] { pthread_mutex_unlock(&mutex); },
+                   [] {
+                     // The child's thread has another number, with which it could not unlock.
+                     mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+                     for (int k = 0; k < depth; ++k) pthread_mutex_lock(&mutex);
+                   });
 
 }  // namespace
 

@@ -56,7 +56,30 @@ int RunAtStart(const std::string& fault, absl::Duration deadline, const Log& log
   return 1;
 }
 
+// On a busy machine ranks start at times further apart than a deadline; so they meet with more
+// patience first.
+absl::Status Meet() {
+  auto connected = ConnectMpi(absl::Seconds(30));
+  absl::Status met = connected.status();
+  for (int i = 0; i < 2 && met.ok(); ++i) {
+    std::vector<int> all((*connected)->size());
+    std::iota(all.begin(), all.end(), 0);
+    met = (*connected)->Barrier(all, {"%start"});
+  }
+  return met;
+}
+
+// All have done their work, and rank 1 does not end. The others say so as they end.
+int RunAtEnd(absl::Duration deadline, const Log& log) {
+  absl::Status met = Meet();
+  if (met.ok()) met = ConnectMpi(deadline, {.end_deadline = deadline}).status();
+  log.Write(met, absl::ZeroDuration(), met.ok() ? "" : "cannot connect");
+  if (met.ok() && log.rank == 1) raise(SIGSTOP);
+  return met.ok() ? 0 : 1;
+}
+
 int Run(const std::string& name, absl::Duration deadline, const Log& log) {
+  if (name == "EndStopped") return RunAtEnd(deadline, log);
   if (name.substr(0, 5) == "Start") return RunAtStart(name, deadline, log);
   FaultHooks hooks;
   hooks.deadline = deadline;
@@ -82,19 +105,9 @@ int Run(const std::string& name, absl::Duration deadline, const Log& log) {
                    "rank 1 "});
   for (const FaultCase& fault : cases) {
     if (fault.name != name) continue;
-    // On a busy machine ranks start at times further apart than the deadline; so
-    // they meet with more patience first.
-    auto connected = ConnectMpi(absl::Seconds(30));
-    absl::Status met = connected.status();
-    for (int i = 0; i < 2 && met.ok(); ++i) {
-      std::vector<int> all((*connected)->size());
-      std::iota(all.begin(), all.end(), 0);
-      met = (*connected)->Barrier(all, {"%start"});
-    }
-    if (met.ok()) {
-      connected = ConnectMpi(deadline);
-      met = connected.status();
-    }
+    absl::Status met = Meet();
+    auto connected = ConnectMpi(deadline);
+    if (met.ok()) met = connected.status();
     if (!met.ok()) {
       log.Write(met, absl::ZeroDuration(), "cannot connect");
       return 1;
@@ -116,7 +129,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--list") {
     for (const FaultCase& fault : FaultCases()) std::printf("%s\n", fault.name.c_str());
     for (const char* name : {"Terminated", "Leaves", "ExitsAtOnce", "StartKilled", "StartStopped",
-                             "StartLate", "StartLeaves"}) {
+                             "StartLate", "StartLeaves", "EndStopped"}) {
       std::printf("%s\n", name);
     }
     return 0;

@@ -23,7 +23,8 @@ import time
 MARK = 'SHARDCALL_FAULT_RUN'
 SEGMENTS = '/dev/shm/vader_segment.*'
 SILENT_GUILTY = {'Killed', 'KilledBeforeAShortCall', 'Stopped', 'Terminated', 'Leaves', 'ExitsAtOnce',
-                 'LauncherKilled', 'StartKilled', 'StartStopped', 'StartLate', 'StartLeaves'}
+                 'LauncherKilled', 'StartKilled', 'StartStopped', 'StartLate', 'StartLeaves',
+                 'EndStopped'}
 
 
 def processes(mark):
@@ -91,6 +92,11 @@ def run(args, fault, ranks):
             text = f.read()
         if text.splitlines()[-1:] != ['pass']:
             wrong.append(f'rank {rank}: {text}')
+        if fault == 'EndStopped' and rank == 0:
+            with open(os.path.join(folder, 'output')) as f:
+                said = f.read()
+            if 'E301' not in said or 'stopped processes: rank 1' not in said or not job.returncode:
+                wrong.append(f'the job ends with {job.returncode} and says: {said}')
         if fault == 'Stopped' and rank == 0 and 'is stopped' not in text:
             wrong.append(f'rank {rank} does not say that rank 1 is stopped: {text}')
     if args.verbose or wrong:
