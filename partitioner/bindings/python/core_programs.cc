@@ -64,6 +64,7 @@ struct Request {
   bool propagate = true;
   std::vector<std::string> allow_replicate;
   int64_t max_reshard_bytes = 0;  // 0: no limit
+  std::optional<ConflictOrder> conflicts;
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -71,6 +72,7 @@ struct Request {
     out.num_partitions = num_partitions;
     out.propagate = propagate;
     out.allow_replicate = allow_replicate;
+    out.conflicts = conflicts;
     if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
     return out;
   }
@@ -320,13 +322,15 @@ void DefinePrograms(nb::module_& m) {
           "__init__",
           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
              TargetsRef targets, int64_t num_partitions, bool propagate,
-             std::vector<std::string> allow_replicate, int64_t max_reshard_bytes) {
-            new (r) Request{std::move(bytes),           std::move(name),  std::move(converter),
-                            std::move(targets),         num_partitions,   propagate,
-                            std::move(allow_replicate), max_reshard_bytes};
+             std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
+             const std::string& conflicts) {
+            new (r) Request{
+                std::move(bytes),           std::move(name),   std::move(converter),
+                std::move(targets),         num_partitions,    propagate,
+                std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts))};
           },
           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
-          "allow_replicate"_a, "max_reshard_bytes"_a);
+          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest");
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)

@@ -78,7 +78,8 @@ def _request(program, **given):
 
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
-                       max_reshard_bytes=0, propagate=True, converter='', max_input=0):
+                       max_reshard_bytes=0, propagate=True, conflicts='cheapest', converter='',
+                       max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
@@ -94,7 +95,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
-                         list(allowed), limit), key
+                         list(allowed), limit, str(conflicts)), key
 
 
 class Program:
@@ -160,7 +161,8 @@ class Program:
 
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
-              propagate: bool = True, converter: Path = '', max_input: int = 0) -> Program:
+              propagate: bool = True, conflicts: str = 'cheapest', converter: Path = '',
+              max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -174,6 +176,10 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
       allow_replicate: targets without a rule that may be gathered, or ('all',).
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
       propagate: False: what has no annotation is whole on every device.
+      conflicts: what takes an axis that several dimensions of a value could have, in an op that
+        combines elements: 'cheapest', what leads to the cheapest plan; 'wait', nothing until all
+        else is propagated, as in Shardy; 'larger' or 'smaller', at once that of the larger or
+        smaller source (E212).
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
@@ -188,7 +194,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
     request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        converter=converter, max_input=max_input)
+        conflicts=conflicts, converter=converter, max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

@@ -136,6 +136,26 @@ class PackageTest(unittest.TestCase):
         with self.assertRaises(TypeError):
             shardcall.check_rule('custom_relu', ruels={})
 
+    def test_an_order_of_conflicts_can_be_chosen(self):
+        rows, columns = 'sharding={devices=[4,1]<=[4]}', 'sharding={devices=[1,4]<=[4]}'
+        text = f"""HloModule m, num_partitions=4
+            ENTRY main {{
+              x = f32[16,32] parameter(0), {rows}
+              v = f32[32,64] parameter(1), {columns}
+              w = f32[64,32] parameter(2), {rows}
+              h = f32[16,64] dot(x, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              t = f32[16,64] tanh(h)
+              y = f32[16,32] dot(t, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              ROOT r = (f32[16,32]) tuple(y), sharding={{{{devices=[4,1]<=[4]}}}}
+            }}"""
+        sent = {order: shardcall.partition(text, conflicts=order).report.total_bytes
+                for order in ('cheapest', 'wait', 'larger', 'smaller')}
+        self.assertEqual(len(set(sent.values())), 2, sent)
+        self.assertEqual(sent['cheapest'], min(sent.values()))
+        with self.assertRaises(shardcall.Error) as raised:
+            shardcall.partition(text, conflicts='largest')
+        self.assertEqual(raised.exception.code, 'E212')
+
     def test_a_report_has_the_memory_of_a_device(self):
         report = shardcall.explain(ROWS)
         memory = report.to_dict()['memory']
