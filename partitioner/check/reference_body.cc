@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/rules/dimension_classes.h"
@@ -52,7 +53,9 @@ absl::Status ReferenceBody::ReadSignature() {
   const Module& m = program.module;
   for (int n = 0; n < m.num_instructions(); ++n) {
     const Instruction& i = m.instr(InstrId(n));
-    if (HasSideEffect(i, EffectsAt::kPartitioning) || HasTrait(i.opcode, kCollectiveOp)) {
+    const bool is_annotation = HasTrait(KnownTargetOf(i), kSaysSharding);
+    if ((HasSideEffect(i, EffectsAt::kPartitioning) && !is_annotation) ||
+        HasTrait(i.opcode, kCollectiveOp)) {
       return Unfit(absl::StrCat("the reference has ", OpcodeText(i.opcode)),
                    absl::StrCat("%", i.name));
     }

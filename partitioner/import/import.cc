@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/partitioner/import/parallel_indices.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/sharding/partial_op.h"
 
@@ -215,6 +216,9 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
   SHARDCALL_ASSIGN_OR_RETURN(InlinedModule inlined,
                              import_internal::InlineCalls(module, options.inline_calls));
+  ModuleEdit parallel;
+  import_internal::FindParallelIndices(inlined.module, &parallel);
+  if (!parallel.empty()) import_internal::ApplyEdit(parallel, &inlined);
   // An edit of the module changes ids, so import starts again on the edited module; the second
   // round requests no more edits.
   for (int round = 0;; ++round) {

@@ -78,6 +78,8 @@ class Annotations {
   const Shape* LeafShape(InstrId id, int k) const;
 
   // import_signature.cc
+  bool InNestedTuple(int flat) const;  // a result that no instruction can be put behind
+  const ShardingConstraint* Opened(const ShardingConstraint& c);
   void AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit);
 
   const InlinedModule& inlined_;

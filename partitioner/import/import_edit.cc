@@ -4,6 +4,7 @@
 
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
@@ -33,8 +34,10 @@ class EditedModule {
     cloner_.CopyHeader(edit_.clones.size() + edit_.identities.size());
     for (int c = 0; c < old_.num_computations(); ++c) cloner_.AddComputation(CompId(c));
     new_.set_entry(old_.entry());
+    FindUnused();
     for (int i = 0; i < old_.num_instructions(); ++i) {
       const InstrId id(i);
+      if (unused_[i]) continue;
       Add(id, -1);
       if (const auto it = clones_of_.find(id); it != clones_of_.end()) {
         for (int k : it->second) clones_[k] = Add(id, k);
@@ -64,6 +67,33 @@ class EditedModule {
     }
   }
 
+  // What only rewritten operands used. Operands stand before their users, in order of ids.
+  void FindUnused() {
+    const int n = old_.num_instructions();
+    unused_.assign(n, false);
+    if (edit_.rewrites.empty()) return;
+    std::vector<int> uses(n, 0);
+    for (int i = 0; i < n; ++i) {
+      for (InstrId o : old_.operands(InstrId(i))) ++uses[o.value];
+    }
+    for (const auto& [id, rewrite] : edit_.rewrites) ++uses[rewrite.value.value];
+    for (int c = 0; c < old_.num_computations(); ++c) {
+      if (const InstrId root = old_.comp(CompId(c)).root; root.valid()) ++uses[root.value];
+    }
+    for (const CallFrame& f : inlined_.frames) {
+      if (f.value.valid()) ++uses[f.value.value];
+    }
+    const auto release = [&](InstrId id) {
+      const Opcode opcode = old_.instr(id).opcode;
+      unused_[id.value] = --uses[id.value] == 0 && IsPure(opcode) && opcode != Opcode::kParameter;
+    };
+    for (const auto& [id, rewrite] : edit_.rewrites) release(old_.operand(id, rewrite.operand));
+    for (int i = n; i-- > 0;) {
+      if (!unused_[i]) continue;
+      for (InstrId o : old_.operands(InstrId(i))) release(o);
+    }
+  }
+
   // Adds an identity of `value` in the computation and call frame of the old instruction `near`.
   InstrId AddIdentity(const ModuleEdit::Identity& want, InstrId value, InstrId near) {
     Instruction identity = ShardingCall(old_.context(), new_.instr(value).shape);
@@ -85,6 +115,11 @@ class EditedModule {
       operands.push_back(it == clone_at_.end() ? cloner_.now(old_.operand(id, k))
                                                : clones_[it->second]);
     }
+    Instruction copy = cloner_.CopyOf(id);
+    if (const auto it = edit_.rewrites.find(id); it != edit_.rewrites.end()) {
+      operands[it->second.operand] = cloner_.now(it->second.value);
+      copy.attrs = it->second.attrs;  // computations keep their numbers
+    }
     if (clone < 0) {
       if (const auto it = identities_of_.find(id); it != identities_of_.end()) {
         for (int k : it->second) {
@@ -93,12 +128,11 @@ class EditedModule {
         }
       }
     }
-    Instruction copy = cloner_.CopyOf(id);
     if (!i.name.empty()) copy.name = names_.Take(i.name);
     frame_of_.push_back(inlined_.frame_of[id.value]);
     if (clone >= 0) return new_.Add(i.computation, copy, operands);
     const InstrId made = cloner_.Add(id, copy, operands, i.computation);
-    cloner_.CopyRare(id, made);
+    cloner_.CopyRare(id, made, [&](InstrId before) { return !unused_[before.value]; });
     return made;
   }
 
@@ -107,6 +141,10 @@ class EditedModule {
   void AddIdentitiesOfResults(const std::vector<int>& identities) {
     const InstrId root = new_.comp(new_.entry()).root;
     const Shape* shape = new_.instr(root).shape;
+    // An element of a tuple is the tuple's value, which the sharding of the result does not bind.
+    if (new_.instr(root).opcode == Opcode::kGetTupleElement && shape->IsArray()) {
+      new_.mutable_instr(root).sharding = nullptr;
+    }
     std::vector<InstrId> parts = shape->IsTuple() ? TakeApart(root) : std::vector<InstrId>{root};
     for (int k : identities) {
       const ModuleEdit::Identity& want = edit_.identities[k];
@@ -154,6 +192,7 @@ class EditedModule {
   UniqueNames names_;
   absl::flat_hash_map<uint64_t, int> clone_at_;  // operand slot -> clone that replaces the operand
   absl::flat_hash_map<InstrId, std::vector<int>> clones_of_, identities_of_;
+  std::vector<bool> unused_;  // by instruction of the old module: not in the new one
   std::vector<InstrId> clones_;
   std::vector<int32_t> frame_of_;
 };

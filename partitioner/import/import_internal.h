@@ -68,8 +68,9 @@ inline absl::string_view Attribute(const Instruction& i, absl::string_view key) 
   return i.frontend == nullptr ? absl::string_view() : i.frontend->Find(key);
 }
 
-// Clones and identities to insert into a complete module. ApplyEdit makes a copy of the module
-// that has them, with ids in order. Edits are rare, so one plain pass is enough.
+// Clones and identities to insert into a complete module, and what to change in it. ApplyEdit makes
+// a copy of the module that has them, with ids in order. Edits are rare, so one plain pass is
+// enough.
 struct ModuleEdit {
   // An operand slot, of an instruction or of the clone made of it.
   struct Use {
@@ -90,9 +91,16 @@ struct ModuleEdit {
     const HloSharding* sharding = nullptr;
     const FrontendAttributes* frontend = nullptr;
   };
+  // Another operand and other attributes of an instruction; the operand stands before it.
+  struct Rewrite {
+    int operand = 0;
+    InstrId value;
+    const Attributes* attrs = nullptr;
+  };
   std::vector<Clone> clones;
   std::vector<Identity> identities;
-  bool empty() const { return clones.empty() && identities.empty(); }
+  absl::flat_hash_map<InstrId, Rewrite> rewrites;
+  bool empty() const { return clones.empty() && identities.empty() && rewrites.empty(); }
 };
 void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);
 

@@ -2,6 +2,7 @@
 // Entry parameters and results: which shardings are fixed and which propagation may set.
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_annotations.h"
@@ -20,6 +21,23 @@ std::vector<bool> Spread(const std::vector<bool>& flags, int leaves) {
 
 }  // namespace
 
+// What an annotation of a result says if propagation may set the result: the axes that it has at
+// least. Null if it has none.
+const ShardingConstraint* Annotations::Opened(const ShardingConstraint& c) {
+  if (c.unreduced.empty() && c.maximal_device < 0 &&
+      absl::c_all_of(c.dims, [](const auto& dim) { return dim.axes.empty(); })) {
+    return nullptr;
+  }
+  ShardingConstraint open = c;
+  for (ShardingConstraint::Dim& dim : open.dims) dim.open = true;
+  return Own(std::move(open));
+}
+
+bool Annotations::InNestedTuple(int flat) const {
+  const Shape* shape = m_.instr(m_.comp(m_.entry()).root).shape;
+  return shape->IsTuple() && shape->tuple()[ElementOfLeaf(*shape, flat)]->IsTuple();
+}
+
 // Requests a `Sharding` custom call on result `flat`, so that the result can be sharded otherwise
 // than its producer and the producer's other users.
 void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit) {
@@ -35,23 +53,17 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     if (!sharding.ok()) return;
     identity.sharding = InternHloSharding(context, *std::move(sharding));
   }
-  // Find the element of the root that is this result.
   const InstrId root = m_.comp(m_.entry()).root;
-  const Shape* shape = m_.instr(root).shape;
   identity.operand = flat;
-  int element = 0;
-  if (shape->IsTuple()) {
-    element = ElementOfLeaf(*shape, flat);
-    if (shape->tuple()[element]->IsTuple()) {
-      p_.warnings.push_back(absl::StrCat(
-          "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",
-          "which other users share"));
-      return;
-    }
+  if (InNestedTuple(flat)) {
+    p_.warnings.push_back(absl::StrCat(
+        "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",
+        "which other users share"));
+    return;
   }
   if (m_.instr(root).opcode == Opcode::kTuple) {
     identity.user = root;
-    identity.operand = element;
+    identity.operand = ElementOfLeaf(*m_.instr(root).shape, flat);
   }
   edit->identities.push_back(identity);
 }
@@ -83,6 +95,18 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
     const auto it = told.find(p_.leaves.canonical(LeafId(l)).value);
     if (it != told.end()) it->second.push_back(LeafId(l));
   }
+  // Only the result is annotated, not the value. That does not bind the value inside the program:
+  // it is cut so at its end, or at least so where propagation may set the result.
+  std::vector<bool> alone(leaves, false);
+  for (int k = 0; k < leaves; ++k) {
+    const LeafId id = p_.leaves.leaf(root, k);
+    const LeafId value = p_.leaves.canonical(id);
+    const auto of_root = [&](LeafId l) { return p_.leaves.instr(l) == root; };
+    const ShardingConstraint*& c = p_.constraints[id.value];
+    alone[k] = c != nullptr && value != id && !InNestedTuple(k) &&
+               absl::c_all_of(told[value.value], of_root);
+    if (alone[k] && p_.may_set_output[k]) c = Opened(*c);
+  }
   for (int k = 0; k < leaves; ++k) {
     const Shape* leaf = LeafShape(root, k);
     if (leaf == nullptr) continue;
@@ -93,10 +117,11 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
     if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
     if (c == nullptr || c->unknown) continue;
-    for (LeafId other : others) {
-      if (SameConstraint(*p_.constraints[other.value], *c)) continue;
+    const auto agrees = [&](LeafId l) {
+      return p_.constraints[l.value] == nullptr || SameConstraint(*p_.constraints[l.value], *c);
+    };
+    if ((alone[k] && !p_.may_set_output[k]) || !absl::c_all_of(others, agrees)) {
       AskForIdentity(k, *c, edit);
-      break;
     }
   }
   return absl::OkStatus();

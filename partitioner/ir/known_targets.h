@@ -30,6 +30,10 @@ inline constexpr uint32_t kOnShards = 64;       // each device calls it with wha
 inline constexpr uint32_t kOrders = 128;  // the second operand is to be computed after the first
 // The call carries a kernel with the grid that it runs on, which is that of the whole arrays.
 inline constexpr uint32_t kStatesGrid = 256;
+// Barriers of propagation: the operand's sharding does not reach the result, or the other way
+// round.
+inline constexpr uint32_t kBlocksForward = 512;
+inline constexpr uint32_t kBlocksBackward = 1024;
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);

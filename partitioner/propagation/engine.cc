@@ -17,10 +17,11 @@ PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
     : program_(program),
       rules_(rules),
       context_(program.module.context()),
-      graph_(program, rules) {}
+      graph_(program, rules),
+      provenance_(program) {}
 
 void PropagationEngine::Queue(uint32_t node, int stage) {
-  const uint8_t bit = static_cast<uint8_t>(1u << stage);
+  const uint16_t bit = static_cast<uint16_t>(1u << stage);
   if (queued_[node] & bit) return;
   queued_[node] |= bit;
   queue_[stage].push_back({graph_.order()[graph_.node(node).instr.value], node});
@@ -110,7 +111,7 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   if (g.mesh() != &mesh && !g.used().empty()) return;
   const auto& manual = b.manual_dims[node.index];
   auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
-    own_proposals_.push_back({0, d, 0, FactorKind::kPassThrough, std::move(axes)});
+    own_proposals_.push_back({0, d, 0, d, FactorKind::kPassThrough, std::move(axes)});
     Propose(to, from, n, &own_proposals_.back(), &mesh, program_.LeafShape(from)->byte_size());
   };
   for (int d = 0; d < g.rank() && d < static_cast<int>(manual.size()); ++d) {
@@ -145,6 +146,11 @@ absl::Status PropagationEngine::Visit(uint32_t n, int stage) {
   return absl::OkStatus();
 }
 
+void PropagationEngine::Note(LeafId leaf, int dim, const Provenance& step) {
+  Provenance& noted = provenance_.at(leaf, dim);
+  if (step.brought > noted.brought && !noted.constraint) noted = step;
+}
+
 absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
   const LeafId leaf = group[0].leaf;
   const Sharding* before = sharding_[leaf.value];
@@ -152,8 +158,7 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
   if (limits.fixed) return absl::OkStatus();
   ShardingBuilder b(*before);
   AxisList used(before->used().begin(), before->used().end());
-  const Pending* most = nullptr;
-  int64_t most_brought = 1;
+  absl::InlinedVector<std::pair<const Pending*, int64_t>, 4> added;  // with what they bring
   for (const Pending& p : group) {
     if (p.mesh != b.mesh) {
       if (!used.empty() || !limits.reserved.empty()) continue;
@@ -167,22 +172,26 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
     const AxisList add = RemovePrefix(*b.mesh, b.dims[d], axes);
     used.insert(used.end(), add.begin(), add.end());
     b.dims[d] = std::move(axes);
-    if (brought > most_brought) {
-      most_brought = brought;
-      most = &p;
-    }
+    added.push_back({&p, brought});
   }
-  if (most == nullptr) return absl::OkStatus();
+  if (added.empty()) return absl::OkStatus();
+  const Pending& most =
+      *std::max_element(added.begin(), added.end(), [](const auto& x, const auto& y) {
+         return x.second < y.second;
+       })->first;
   const Sharding* after = b.Intern(context_);
   const int callbacks = graph_.callbacks_of(leaf);
-  if (callbacks >= 0 && static_cast<uint32_t>(callbacks) != most->node) {
+  if (callbacks >= 0 && static_cast<uint32_t>(callbacks) != most.node) {
     SHARDCALL_ASSIGN_OR_RETURN(after, AskUserCallback(graph_.node(callbacks), leaf, after));
     if (after == before) return absl::OkStatus();
   }
   sharding_[leaf.value] = after;
-  if (most_brought > brought_[leaf.value] && !provenance_[leaf.value].constraint) {
-    brought_[leaf.value] = most_brought;
-    provenance_[leaf.value] = {most->from, graph_.node(most->node).instr, false};
+  for (const auto& [p, brought] : added) {
+    Note(leaf, p->proposal->dim,
+         {.from = p->from,
+          .via = graph_.node(p->node).instr,
+          .from_dim = static_cast<int16_t>(p->proposal->from_dim),
+          .brought = static_cast<int32_t>(brought)});
   }
   QueueLeaf(leaf);
   return absl::OkStatus();
@@ -201,7 +210,7 @@ absl::Status PropagationEngine::Round(int stage) {
   own_proposals_.clear();
   for (uint32_t n : round_) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
-    queued_[n] &= static_cast<uint8_t>(~(1u << stage));
+    queued_[n] &= static_cast<uint16_t>(~(1u << stage));
     SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
   }
   auto key = [](const Pending& p) {
@@ -265,7 +274,11 @@ void PropagationEngine::EqualizeGroups() {
       const Sharding* equal = b.Intern(context_);
       if (equal == s) continue;
       sharding_[l.value] = equal;
-      provenance_[l.value] = {chosen, program_.leaves.instr(l), false};
+      for (int d = 0; d < s->rank(); ++d) {
+        if (equal->dim(d) == s->dim(d)) continue;
+        provenance_.at(l, d) = {
+            .from = chosen, .via = program_.leaves.instr(l), .from_dim = static_cast<int16_t>(d)};
+      }
       QueueLeaf(l);
     }
   }
@@ -330,14 +343,13 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
   PropagationResult result;
   const int n = program_.leaves.num_leaves();
   result.sharding.resize(n);
-  result.provenance.resize(n);
   result.kept_whole.resize(n);
   for (int l = 0; l < n; ++l) {
     const LeafId c = program_.leaves.canonical(LeafId(l));
     result.sharding[l] = sharding_[c.value];
-    result.provenance[l] = provenance_[c.value];
     result.kept_whole[l] = kept_whole_.contains(c);
   }
+  result.provenance = provenance_;
   result.outputs = OutputShardings();
   result.conflicts = conflicts_;
   return result;

@@ -77,6 +77,7 @@ class PropagationEngine {
   void FindConstraints();
   void SeedAll(int priority);
   void SeedLeaf(LeafId leaf, int priority);
+  void NoteConstraint(LeafId leaf);
   // Applies the axes of dimensions with user priority `priority`.
   void Activate(int priority);
   AxisList ManualAxes(LeafId leaf) const;
@@ -101,6 +102,8 @@ class PropagationEngine {
   const StepResult& StepOf(const Node& node, absl::Span<const LeafId> leaves);
   void Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p, const BaseMesh* mesh,
                int64_t bytes);
+  // Notes what brought axes to a dimension, if it brought more than what is noted.
+  void Note(LeafId leaf, int dim, const Provenance& step);
   void Queue(uint32_t node, int stage);
   void QueueLeaf(LeafId leaf);
   void EqualizeGroups();
@@ -132,8 +135,7 @@ class PropagationEngine {
   absl::flat_hash_set<LeafId> branch_results_;
   std::deque<ShardingConstraint> imposed_constraints_;
   absl::flat_hash_map<LeafId, IndexSet> kept_whole_;  // dimensions, of KeepIndexedWhole
-  std::vector<Provenance> provenance_;
-  std::vector<int64_t> brought_;  // number of shards that the recorded provenance added
+  ProvenanceTable provenance_;
 
   std::deque<Limits> limits_storage_;
   InternTable<Limits> limits_table_;
@@ -141,8 +143,8 @@ class PropagationEngine {
   InternTable<Memo> memo_table_;
 
   std::vector<std::pair<uint32_t, uint32_t>> queue_[kNumStages];  // heaps of (order, node)
-  std::vector<uint32_t> round_;  // the nodes that a round takes off its queue
-  std::vector<uint8_t> queued_;  // by node, a bit per stage
+  std::vector<uint32_t> round_;   // the nodes that a round takes off its queue
+  std::vector<uint16_t> queued_;  // by node, a bit per stage
   std::vector<Pending> pending_;
   std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shardcall/partitioner/import/value_flow.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall::inline internal {
@@ -89,7 +90,11 @@ void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
     }
     const Shape* s = module_.instr(i).shape;
     for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
-    step = &step_rules_.emplace_back(rule, module_.instr(i).opcode, bytes);
+    StepRule& made = step_rules_.emplace_back(rule, module_.instr(i).opcode, bytes);
+    const KnownTarget target = KnownTargetOf(module_.instr(i));
+    made.forward = !HasTrait(target, kBlocksForward);
+    made.backward = !HasTrait(target, kBlocksBackward);
+    step = &made;
   }
   if (step->inert) return;
   Node node;

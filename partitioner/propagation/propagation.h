@@ -12,27 +12,19 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/conflict_order.h"
+#include "shardcall/partitioner/propagation/provenance.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/cost_model.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Where the sharding of a canonical leaf came from: a constraint (from is invalid), or another
-// leaf through instruction `via`. Of several steps it is the one that brought the most shards;
-// follow `from` back to the origin.
-struct Provenance {
-  LeafId from;
-  InstrId via;
-  bool constraint = false;
-};
-
 struct PropagationResult {
   // By leaf; leaves of one canonical leaf hold the same pointer. Never null for
   // arrays; null for tokens and empty tuples. Its manual axes are those in
   // force at the leaf's instruction.
   std::vector<const Sharding*> sharding;
-  std::vector<Provenance> provenance;
+  ProvenanceTable provenance;
   // By leaf: whether a loop that indexes the value keeps a dimension of it whole.
   std::vector<bool> kept_whole;
   // Shardings of the entry's flat results: the root's own annotation, else the value's sharding if

@@ -25,30 +25,48 @@ class Reasons {
   Reasons(const Program& program, const PropagationResult& result, bool whole = false)
       : program_(program), result_(result), whole_(whole) {}
 
-  // "argument 0 -> %y operand 0 -> result -> (120 more steps) -> %z operand 0 -> result".
+  // "argument 0 -> %y operand 0 -> result -> (120 more steps) -> %z operand 0 -> result". Where the
+  // dimensions of a value have their axes by different ways: "dim 0: argument 0 -> ..; dim 1: ..".
   std::string Of(LeafId leaf);
 
  private:
-  // The chain that ends at a canonical leaf.
+  // A dimension of a canonical leaf.
+  struct Place {
+    LeafId leaf;
+    int dim = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  // The chain that ends at a place.
   struct Chain {
     int32_t steps = -1;  // -1: not known yet
-    LeafId origin;
-    LeafId head;  // the value after the first kStepsAtAnEnd steps, or the leaf itself
+    Place origin;
+    Place head;  // after the first kStepsAtAnEnd steps, or the place itself
   };
 
-  const Chain& ChainOf(LeafId leaf);
-  std::string OriginText(LeafId leaf);
-  std::string StepText(LeafId leaf);              // the step that leads to `leaf`
-  std::string Place(InstrId via, LeafId leaf);    // "operand 1", "result" or "result 2"
-  int64_t PlaceNumber(InstrId via, LeafId leaf);  // see .cc
+  const Provenance& Step(Place place) const { return result_.provenance.at(place.leaf, place.dim); }
+  Chain& ChainAt(Place place) { return chains_[result_.provenance.slot(place.leaf, place.dim)]; }
+  Place Before(Place place) const;  // from which the axes came
+  const Chain& ChainOf(Place place);
+  std::string OfDim(Place place);
+  std::string OriginText(Place place);
+  bool IsArgument(InstrId i) const;  // a parameter of the entry
+  std::string ArgumentText(LeafId leaf);
+  std::string WhyReplicated(LeafId leaf);
+  void FindSharedWith();
+  std::string StepText(Place place);             // the step that leads to it
+  std::string RoleOf(InstrId via, LeafId leaf);  // "operand 1", "result" or "result 2"
+  int64_t RoleNumber(InstrId via, LeafId leaf);  // see .cc
 
   const Program& program_;
   const PropagationResult& result_;
   const bool whole_;
-  std::vector<Chain> chains_;                             // by leaf
+  bool looked_beside_ = false;
+  // Of replicated values: the first instruction that has them and sharded ones.
+  absl::flat_hash_map<LeafId, InstrId> sharded_beside_;
+  std::vector<Chain> chains_;                             // by slot of the provenance
   absl::flat_hash_map<InstrId, int64_t> first_argument_;  // of the entry's parameters
-  // Of instructions with many operands or results: the place of each canonical leaf.
-  absl::flat_hash_map<InstrId, absl::flat_hash_map<LeafId, int64_t>> places_;
+  // Of instructions with many operands or results: the role of each canonical leaf.
+  absl::flat_hash_map<InstrId, absl::flat_hash_map<LeafId, int64_t>> roles_;
 };
 
 }  // namespace shardcall::inline internal

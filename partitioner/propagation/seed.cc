@@ -110,7 +110,16 @@ void PropagationEngine::SeedLeaf(LeafId leaf, int priority) {
   }
   sharding_[l] = b.Intern(context_);
   limits_[l] = InternLimits(limits);
-  if (c != nullptr && sharding_[l]->HasShardedDim()) provenance_[l].constraint = true;
+  if (c != nullptr) NoteConstraint(leaf);
+}
+
+// The dimensions of a leaf that its own constraint shards.
+void PropagationEngine::NoteConstraint(LeafId leaf) {
+  const ShardingConstraint& c = *constraint_[leaf.value];
+  const Sharding& s = *sharding_[leaf.value];
+  for (int d = 0; d < s.rank() && d < static_cast<int>(c.dims.size()); ++d) {
+    if (!s.dim(d).empty() && !c.dims[d].axes.empty()) provenance_.at(leaf, d).constraint = true;
+  }
 }
 
 void PropagationEngine::Activate(int priority) {
@@ -134,7 +143,7 @@ void PropagationEngine::Activate(int priority) {
     if (!changed) continue;
     sharding_[l] = b.Intern(context_);
     limits_[l] = InternLimits(limits);
-    if (sharding_[l]->HasShardedDim()) provenance_[l].constraint = true;
+    NoteConstraint(LeafId(l));
     QueueLeaf(LeafId(l));
   }
 }
@@ -143,8 +152,7 @@ void PropagationEngine::SeedAll(int priority) {
   const int n = program_.leaves.num_leaves();
   sharding_.assign(n, nullptr);
   limits_.assign(n, nullptr);
-  provenance_.assign(n, {});
-  brought_.assign(n, 1);
+  provenance_.Clear();
   const Limits* open = InternLimits({});
   // Values without any constraint share one state per rank and region.
   std::vector<const Sharding*> plain;
@@ -176,7 +184,13 @@ void PropagationEngine::SeedAll(int priority) {
   }
   for (const auto& [leaf, source] : imposed_) {
     if (sharding_[leaf.value] == nullptr || !sharding_[leaf.value]->HasShardedDim()) continue;
-    provenance_[leaf.value] = {source.from, source.via, false};
+    for (int d = 0; d < sharding_[leaf.value]->rank(); ++d) {
+      if (sharding_[leaf.value]->dim(d).empty()) continue;
+      provenance_.at(leaf, d) = {.from = source.from,
+                                 .via = source.via,
+                                 .from_dim = static_cast<int16_t>(d),
+                                 .brought = INT32_MAX};
+    }
   }
   // Entry parameters without a constraint that propagation may not set stay replicated.
   const Module& m = program_.module;

@@ -9,6 +9,8 @@
 namespace shardcall::inline internal {
 namespace {
 
+constexpr int kWholeLevel = 4;  // see step.h
+
 bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
 
 using Axes = absl::Span<const AxisRef>;
@@ -256,6 +258,15 @@ class Stepper {
     return false;
   }
 
+  // The dimension of tensor t that has factor f.
+  int DimOf(int t, int f) const {
+    const auto& dims = r_.tensor(t).dims;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) return static_cast<int>(d);
+    }
+    return -1;
+  }
+
   bool IsCompound(int t, int f) const {
     for (const FactorList& dim : r_.tensor(t).dims) {
       if (dim.size() > 1 && std::find(dim.begin(), dim.end(), f) != dim.end()) return true;
@@ -286,7 +297,8 @@ class Stepper {
       if (from == nullptr) continue;
       axes = Canonical(mesh_, axes);
       if (AxesSize(axes) <= AxesSize(s.dim(d)) || !Leads(mesh_, s.dim(d), axes)) continue;
-      out->push_back({t, d, from->from, r_.factors[from->factor].kind, std::move(axes)});
+      out->push_back({t, d, from->from, DimOf(from->from, from->factor),
+                      r_.factors[from->factor].kind, std::move(axes)});
     }
   }
 
@@ -325,13 +337,15 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     extents.assign(places.size(), -1);
   }
   absl::InlinedVector<int, 16> tensors_with(n, 0);
-  absl::InlinedVector<bool, 16> in_result(n, false);
+  absl::InlinedVector<bool, 16> in_result(n, false), same_extent(n, true);
   for (int t = 0; t < rule->num_tensors(); ++t) {
     for (const FactorList& dim : rule->tensor(t).dims) {
       for (int f : dim) {
         int64_t& extent = extents[dense ? t * n + f : FindPlace({f, t})];
+        const int64_t here = rule->Extent(t, f);
         if (extent < 0) ++tensors_with[f];
-        extent = rule->Extent(t, f);
+        if (here != rule->factors[f].size) same_extent[f] = false;
+        extent = here;
         if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;
       }
     }
@@ -340,8 +354,10 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
   for (int f = 0; f < n; ++f) {
     const Factor& factor = rule->factors[f];
     int level = base_level;
-    if (factor.kind == FactorKind::kNeedReplication || factor.blocked)
+    if (factor.blocked)
       level = -1;
+    else if (factor.kind == FactorKind::kNeedReplication)
+      level = same_extent[f] && in_result[f] && opcode != Opcode::kCustomCall ? kWholeLevel : -1;
     else if (factor.kind == FactorKind::kPermutation)
       level = 2;
     else if (factor.kind == FactorKind::kReduction && !in_result[f])
@@ -360,7 +376,12 @@ int StepRule::FindPlace(Place place) const {
 
 int StepRule::Level(int factor, int from, int to) const {
   if (broadcast) return from < to ? 3 : 1;
-  return factor_level[factor];
+  const int level = factor_level[factor];
+  if (forward && backward && level != kWholeLevel) return level;
+  const int operands = static_cast<int>(rule->operands.size());
+  const bool ahead = from < operands && to >= operands, back = from >= operands && to < operands;
+  if ((ahead && !forward) || (back && !backward)) return kNumLevels;
+  return level != kWholeLevel || ahead ? level : kNumLevels;
 }
 
 AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,

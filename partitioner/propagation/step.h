@@ -7,6 +7,9 @@
 //   1  pass-through factors of all other ops; a broadcast's result to its operand
 //   2  reduction factors among operands; permutation factors
 //   3  a broadcast's operand to its result (small values must not determine large ones)
+//   4  factors that the op needs whole, from operands to results: the result is cut, for nothing,
+//      so that what follows is computed on shards. Not those of a custom call, whose author says
+//      what must be whole.
 // In the basic half of a level a factor takes the longest major axes on which
 // all tensors agree, and two factors that want one axis in a tensor get none,
 // unless the order of conflicts (conflict_order.h) decides at once: so it does from level 1 on.
@@ -44,7 +47,7 @@ struct StepTensor {
   const Limits* limits = nullptr;
 };
 
-inline constexpr int kNumLevels = 4;
+inline constexpr int kNumLevels = 5;
 inline constexpr int kNumStages = 2 * kNumLevels;
 
 // A rule prepared for propagation steps.
@@ -55,8 +58,9 @@ struct StepRule {
   bool broadcast;
   // No factor that could propagate occurs in two tensors.
   bool inert;
-  uint32_t levels = 0;                          // a bit per level at which some factor propagates
-  absl::InlinedVector<int64_t, 4> bytes;        // by tensor
+  bool forward = true, backward = true;   // from operands to results; from results to operands
+  uint32_t levels = 0;                    // a bit per level at which some factor propagates
+  absl::InlinedVector<int64_t, 4> bytes;  // by tensor
   absl::InlinedVector<int8_t, 8> factor_level;  // -1: never
   // A slot is a factor of a tensor. Ordinary rules are dense: slot t * factors + f is factor f of
   // tensor t, present or not. A call may have thousands of tensors and of factors, with only a few
@@ -74,9 +78,10 @@ struct StepRule {
   int Level(int factor, int from, int to) const;
 };
 
-// Proposes `axes` for dimension `dim` of `tensor`; they extend its current axes.
+// Proposes `axes` for dimension `dim` of `tensor`; they extend its current axes. They are those of
+// dimension `from_dim` of tensor `from`; -1: not of a single one.
 struct Proposal {
-  int tensor, dim, from;
+  int tensor, dim, from, from_dim;
   FactorKind kind;
   AxisList axes;
 };

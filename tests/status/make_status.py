@@ -33,6 +33,7 @@ import command  # noqa: E402
 import custom_calls  # noqa: E402
 import jax_tests  # noqa: E402
 import sections  # noqa: E402
+import shardings  # noqa: E402
 import xla_bytes  # noqa: E402
 try:
     import numerics
@@ -338,7 +339,7 @@ def main():
                   for newest in (False, True)]
         text = with_ops(table(rows) + '\n' + xla_bytes.section(*counts),
                         section_of(args.ops_of) if args.ops_of else ops_section())
-        for part in (custom_calls, jax_tests):
+        for part in (custom_calls, jax_tests, shardings):
             text = sections.with_section(text, part.section(), part.TITLE)
         sys.stdout.write(text)
         return 0

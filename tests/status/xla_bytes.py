@@ -117,6 +117,11 @@ def read_table(text):
             re.findall(r'^\| `([^`]+)`, bytes \| ([\d.]+) \|', text, re.M)}
 
 
+def without_paths(why):
+    """Of why XLA refuses a file, what may stand in a table."""
+    return re.sub(r'/\S*/', '', re.sub(r'\s+', ' ', why)).replace('|', '/')[:120]
+
+
 def make_record():
     import jaxlib
     import xla_partitioner
@@ -126,9 +131,8 @@ def make_record():
         if name.endswith('.v3.hlo') or command.is_of_newest(name) != is_newest(version):
             continue
         answer = partitioner.ask(path)
-        why = re.sub(r'\s+', ' ', answer.get('why', ''))
         found[command.twin(name)] = rounded(collective_bytes.total(answer['text'])) \
-            if 'text' in answer else re.sub(r'/\S*/', '', why).replace('|', '/')[:120]
+            if 'text' in answer else without_paths(answer.get('why', ''))
         print(name, found[command.twin(name)], flush=True)
     partitioner.close()
     # One that is as new in kind gives way: the newest, and 0.10.2 once beside it.

@@ -14,8 +14,8 @@ bool IsPure(Opcode opcode) {
 bool HasSideEffect(const Instruction& instr, EffectsAt at) {
   if (instr.opcode != Opcode::kCustomCall) return HasTrait(instr.opcode, kSideEffect);
   if (!instr.as<CustomCallAttrs>().has_side_effect) return false;
-  const uint32_t silent = at == EffectsAt::kRunning ? kIsIdentity | kManualBoundaryTarget
-                                                    : kSaysSharding | kManualBoundaryTarget;
+  const uint32_t silent =
+      at == EffectsAt::kRunning ? kIsIdentity | kManualBoundaryTarget : kManualBoundaryTarget;
   return !HasTrait(KnownTargetOf(instr), silent);
 }
 

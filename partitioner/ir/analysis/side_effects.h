@@ -12,7 +12,7 @@
 namespace shardcall::inline internal {
 
 enum class EffectsAt : uint8_t {
-  kPartitioning,  // sharding group members and InspectSharding count, too
+  kPartitioning,  // annotations, sharding group members and InspectSharding count, too
   kRunning,
 };
 
@@ -20,8 +20,8 @@ enum class EffectsAt : uint8_t {
 // two equal ones are one. Not so for ops that run computations, which may have effects.
 bool IsPure(Opcode opcode);
 
-// For the instruction alone, without its callees. An unused annotation or manual boundary has no
-// effect, even if its has_side_effect is set.
+// For the instruction alone, without its callees. An unused manual boundary has no effect, even if
+// its has_side_effect is set, nor has an annotation when the program runs.
 bool HasSideEffect(const Instruction& instr, EffectsAt at);
 
 // False for nothing, tokens, and tuples of them.

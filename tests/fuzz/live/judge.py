@@ -7,11 +7,8 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
-import generate
+import programs
 import shardcall
 import shardcall.jax as sj
 
@@ -46,29 +43,12 @@ class Verdict:
     blames: str = ''  # whose fault the numbers are, as far as other engines tell
 
 
-class Live:
+class Live(programs.Placed):
     """A program with its arrays and shardings."""
 
     def __init__(self, program):
-        self.program = program
-        devices = np.array(jax.devices()[:int(np.prod(program.mesh))])
-        if program.order is not None:
-            devices = devices[list(program.order)]
-        self.mesh = Mesh(devices.reshape(program.mesh), tuple(generate.AXES[:len(program.mesh)]))
-        names = {**generate.NAMES, 'P': P, 'constrain': self.constrain}
-        exec(program.body(), names)
-        self.f = names['f']
+        super().__init__(program)
         self.arrays = [a.array(program.seed) for a in program.arguments]
-
-    def constrain(self, x, spec):
-        return lax.with_sharding_constraint(x, NamedSharding(self.mesh, spec))
-
-    def sharding(self, spec):
-        return NamedSharding(self.mesh, eval(spec, {'P': P})) if spec else None
-
-    def options(self):
-        return {'in_shardings': [self.sharding(a.spec) for a in self.program.arguments],
-                'out_shardings': tuple(self.sharding(s) for s in self.program.result_specs)}
 
     def under(self, jit):
         """The results of a jit like JAX's."""

@@ -35,12 +35,13 @@ def worker(first, count, step):
     import gc
     import jax
     import judge
+    import programs
     import shrink
     answers = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
     for k, seed in enumerate(range(first, first + count * step, step)):
         print(json.dumps({'begins': seed}), file=answers, flush=True)
-        program = shrink.generated(seed)
+        program = programs.generated(seed)
         verdict = judge.judge(program)
         answer = {'seed': seed, 'kind': verdict.kind, 'text': verdict.text,
                   'blames': verdict.blames}
@@ -59,8 +60,8 @@ def under_jax(seed):
     set_environment()
     import jax
     import judge
-    import shrink
-    judge.Live(shrink.generated(seed)).under(jax.jit)
+    import programs
+    judge.Live(programs.generated(seed)).under(jax.jit)
 
 
 def ends_under_jax(seed):

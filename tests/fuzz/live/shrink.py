@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs by their seeds, and findings made small."""
+"""Findings made small."""
 import copy
 import dataclasses
 import os
@@ -7,19 +7,6 @@ import re
 
 import generate
 import judge
-import ops_control
-import ops_elementwise
-import ops_indexing
-import ops_movement
-import ops_reduce
-
-# Families by weight: indices are where engines go wrong.
-OPS = (ops_elementwise.OPS + 2 * ops_movement.OPS + 3 * ops_indexing.OPS + ops_reduce.OPS +
-       2 * ops_control.OPS)
-
-
-def generated(seed):
-    return generate.Generator(seed, OPS).program()
 
 
 def _uses(name, text):

@@ -206,8 +206,38 @@ TEST(ImportSignature, ResultsUnlikeTheirValueGetAnIdentityOfTheirOwn) {
   const InstrId first = p.module.operand(root, 0);
   EXPECT_EQ(p.annotation[first.value], AnnotationKind::kIdentity);
   EXPECT_EQ(ConstraintText(p.constraints[p.leaves.leaf(first).value]), "[]");
-  EXPECT_EQ(p.module.operand(root, 1), FindInstr(p, "y"));
   EXPECT_EQ(ResultText(p, 0), "[]");
+  // Also where nothing else is said of the value.
+  EXPECT_EQ(ConstraintText(p, "y"), "none");
+  EXPECT_EQ(p.annotation[p.module.operand(root, 1).value], AnnotationKind::kIdentity);
+  EXPECT_EQ(ResultText(p, 1), "[8@1]");
+}
+
+TEST(ImportSignature, AnAnnotatedElementOfATupleAsTheResultDoesNotBindTheTuple) {
+  const Program p = Import(EntryModule(R"(
+  x = f32[16]{0} parameter(0)
+  t = (f32[16]{0}) tuple(x)
+  ROOT e = f32[16]{0} get-tuple-element(t), index=0, sharding={devices=[8]<=[8]}
+)",
+                                       "num_partitions=8"));
+  const InstrId root = p.module.comp(p.module.entry()).root;
+  EXPECT_EQ(p.annotation[root.value], AnnotationKind::kIdentity);
+  EXPECT_EQ(ConstraintText(p, "e"), "none");
+  EXPECT_EQ(ResultText(p, 0), "[8@1]");
+}
+
+TEST(ImportSignature, WhereAResultMayBeSetItsAnnotationIsTheLeast) {
+  const Program p = Import(EntryModule(R"(
+  x = f32[16]{0} parameter(0)
+  y = f32[16]{0} negate(x)
+  z = f32[16]{0} negate(y)
+  ROOT t = (f32[16]{0}, f32[16]{0}, f32[16]{0}) tuple(y, z, z), sharding={{replicated}, {devices=[8]<=[8]}, {devices=[8]<=[8]}}
+)",
+                                       "num_partitions=8, "
+                                       "allow_spmd_sharding_propagation_to_output={true}"));
+  EXPECT_EQ(p.module.operand(p.module.comp(p.module.entry()).root, 1), FindInstr(p, "z"));
+  EXPECT_EQ(ResultText(p, 0), "none");
+  EXPECT_EQ(ResultText(p, 1), "[8@1?]");
 }
 
 TEST(ImportSignature, RootsThatAreNoTupleInstructionAreTakenApart) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 #include "tests/partitioner/import/import_testing.h"
 #include "tests/support/corpus.h"
@@ -170,6 +171,46 @@ TEST(PropagationProperty, RandomProgramsKeepTheInvariantsInEveryTextOrder) {
       EXPECT_EQ(first, shardings) << text;
     }
     if (HasFailure()) break;
+  }
+}
+
+// By instruction, in order: names say nothing.
+std::vector<std::string> ShardingsOf(const Program& p, const PropagationResult& r) {
+  std::vector<std::string> out;
+  for (const Sharding* s : r.sharding) out.push_back(s == nullptr ? "" : s->ToString());
+  return out;
+}
+
+TEST(PropagationProperty, NamesDoNotMatter) {
+  for (int seed = 0; seed < 100; ++seed) {
+    std::mt19937 rng(seed), order(0);
+    const std::string text = MakeRandom(rng).Text(order);
+    // v7 is called w92, so that the order of names turns round.
+    std::string renamed;
+    for (size_t i = 0; i < text.size(); ++i) {
+      renamed += text[i];
+      if (text[i] != 'v' || i + 1 == text.size() || !std::isdigit(text[i + 1])) continue;
+      const int number = std::atoi(&text[i + 1]);
+      renamed.back() = 'w';
+      absl::StrAppend(&renamed, 99 - number);
+      while (std::isdigit(text[i + 1])) ++i;
+    }
+    ASSERT_NE(text, renamed);
+    const Program p = Import(text), q = Import(renamed);
+    EXPECT_EQ(ShardingsOf(p, PropagateAll(p)), ShardingsOf(q, PropagateAll(q))) << text;
+  }
+}
+
+// What is decided stays when it is read again, with all shardings written down.
+TEST(PropagationProperty, ItsOwnResultPropagatesToItself) {
+  for (int seed = 0; seed < 100; ++seed) {
+    std::mt19937 rng(seed), order(0);
+    const Program p = Import(MakeRandom(rng).Text(order));
+    const PropagationResult r = PropagateAll(p);
+    const std::string once = PrintModule(*ExportShardings(p, r.sharding));
+    const Program q = Import(once);
+    const PropagationResult s = PropagateAll(q);
+    EXPECT_EQ(once, PrintModule(*ExportShardings(q, s.sharding)));
   }
 }
 

@@ -21,7 +21,9 @@ TEST(Propagation, GoesForwardFromArguments) {
       "ROOT z = f32[8,32] tanh(y)\n");
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}]");
   EXPECT_EQ(p.Of("z"), "[{\"a\"}, {\"b\"}]");
-  EXPECT_EQ(p.Explain("z"), "argument 0 -> %y operand 0 -> result -> %z operand 0 -> result");
+  EXPECT_EQ(p.Explain("z"),
+            "dim 0: argument 0 -> %y operand 0 -> result -> %z operand 0 -> result; "
+            "dim 1: argument 1 -> %y operand 1 -> result -> %z operand 0 -> result");
   EXPECT_EQ(p.Explain("x"), "argument 0");
   EXPECT_EQ(p.result.outputs[0]->ToString(), "[{\"a\"}, {\"b\"}]");
 }
@@ -44,7 +46,8 @@ TEST(Propagation, WithoutPropagationOnlyConstraintsCount) {
       nullptr, false);
   EXPECT_EQ(p.Of("x"), "[{\"a\"}, {}]");
   EXPECT_EQ(p.Of("y"), "[{}, {}]");
-  EXPECT_EQ(p.Explain("y"), "replicated: nothing sharded reaches it");
+  EXPECT_EQ(p.Explain("y"),
+            "replicated: %y has sharded values, and passes none of their axes to it");
 }
 
 TEST(Propagation, ClosedDimensionsStayAsTheyAre) {
@@ -81,6 +84,27 @@ TEST(Propagation, ResultsThatMayNotBeSetAreGivenReplicated) {
                                   "ROOT y = f32[8] negate(x)\n",
                                   "num_partitions=8"));
   EXPECT_EQ(p.result.outputs[0]->ToString(), "[{}]");
+}
+
+// As of a value, and as of a result that Shardy's form gives by a FuncResultSharding.
+TEST(Propagation, WhatIsSaidOfAResultDoesNotBindItsValue) {
+  const std::string body =
+      "x = f32[8,8] parameter(0), @[{'a'}, {'b'}]\n"
+      "y = f32[8,8] negate(x)\n"
+      "ROOT r = (f32[8,8]) tuple(y), sharding={{replicated}}\n";
+  const Propagated closed = PropagateModule(EntryModule(body, "num_partitions=8"));
+  EXPECT_EQ(closed.Of("y"), "[{\"a\"}, {\"b\"}]");
+  EXPECT_EQ(closed.result.outputs[0]->ToString(), "[{}, {}]");
+  const Propagated open = PropagateModule(EntryModule(body, kOpen));
+  EXPECT_EQ(open.result.outputs[0]->ToString(), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, AResultThatMayBeSetHasAtLeastTheAxesOfItsAnnotation) {
+  const Propagated p = PropagateEntry(
+      "x = f32[8,8] parameter(0), @[{?}, {'b'}]\n"
+      "y = f32[8,8] negate(x)\n"
+      "ROOT r = (f32[8,8]) tuple(y), sharding={{mesh['a'=4,'b'=2], [{'a'}, {}]}}\n");
+  EXPECT_EQ(p.result.outputs[0]->ToString(), "[{\"a\"}, {\"b\"}]");
 }
 
 TEST(Propagation, ReshapesSplitAndJoinAxes) {
@@ -355,6 +379,22 @@ TEST(Propagation, RulesOfCustomCallsWorkBothWays) {
       &targets);
   EXPECT_EQ(p.Of("y"), "[{\"a\"}, {\"b\"}, {}]");
   EXPECT_EQ(p.Of("r"), "[{\"a\"}, {\"b\"}]");
+}
+
+TEST(Propagation, BarriersStopIt) {
+  const auto of = [](const std::string& target) {
+    const std::string call = absl::StrCat(" custom-call(x), custom_call_target=\"", target, "\"");
+    const Propagated ahead = PropagateEntry(
+        absl::StrCat("x = f32[8] parameter(0), @[{'a'}]\nROOT y = f32[8]", call, "\n"));
+    const Propagated back = PropagateEntry(absl::StrCat(
+        "x = f32[8] parameter(0)\nb = f32[8]", call, "\n",
+        "ROOT y = f32[8] custom-call(b), custom_call_target=\"Sharding\", @[{'a'}]\n"));
+    return absl::StrCat(ahead.Of("y"), " ", back.Of("x"));
+  };
+  EXPECT_EQ(of("MoveToHost"), "[{\"a\"}] [{\"a\"}]");
+  EXPECT_EQ(of("PinToDevice"), "[{\"a\"}] [{\"a\"}]");
+  EXPECT_EQ(of("ShardBarrierFrom"), "[{}] [{\"a\"}]");
+  EXPECT_EQ(of("ShardBarrierTo"), "[{}] [{}]");
 }
 
 TEST(Propagation, UnknownCallsPassNothing) {

@@ -109,11 +109,44 @@ TEST(Reasons, OperandsAndResultsOfWideOpsAreNumbered) {
   EXPECT_EQ(p.Of("n"), "argument 33 -> %r operand 33 -> result -> %n operand 0 -> result");
 }
 
+TEST(Reasons, DimensionsWithAxesByDifferentWaysAreToldApart) {
+  const Propagated p(absl::StrCat(
+      "x = f32[16,32] parameter(0), sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}\n",
+      "w = f32[32,64] parameter(1), ",
+      "sharding={devices=[1,4,2]<=[2,4]T(1,0) last_tile_dim_replicate}\n",
+      "y = f32[16,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+      "ROOT z = f32[64,16] transpose(y), dimensions={1,0}\n"));
+  EXPECT_EQ(p.Of("y"),
+            "dim 0: argument 0 -> %y operand 0 -> result; "
+            "dim 1: argument 1 -> %y operand 1 -> result");
+  EXPECT_EQ(p.Of("z"),
+            "dim 0: argument 1 -> %y operand 1 -> result -> %z operand 0 -> result; "
+            "dim 1: argument 0 -> %y operand 0 -> result -> %z operand 0 -> result");
+}
+
+TEST(Reasons, WhatIsReplicatedIsSoForAReason) {
+  const Propagated p(absl::StrCat(
+      "x = f32[8] parameter(0), ", kSharded, "\n",
+      "said = f32[8] parameter(1), sharding={replicated}\n",  //
+      "left = f32[8] parameter(2)\n",                         //
+      "alone = f32[8] negate(said)\n",
+      "c = f32[8] custom-call(alone), custom_call_target=\"Sharding\", sharding={replicated}\n",
+      "i = s32[] constant(0)\n", "cut = f32[2] dynamic-slice(x, i), dynamic_slice_sizes={2}\n",
+      "ROOT r = (f32[8], f32[2], f32[8]) tuple(c, cut, left)\n"));
+  EXPECT_EQ(p.Of("said"), "replicated: annotated so at argument 1");
+  EXPECT_EQ(p.Of("left"), "replicated: the program states no sharding for argument 2");
+  EXPECT_EQ(p.Of("c"), "replicated: annotated so at %c");
+  EXPECT_EQ(p.Of("i"), "replicated: it has no dimensions");
+  EXPECT_EQ(p.Of("alone"), "replicated: nothing sharded reaches it");
+  EXPECT_EQ(p.Of("cut"),
+            "replicated: %cut has sharded values, and passes none of their axes to it");
+}
+
 // Steps that lead in a circle end, wherever one begins.
 TEST(Reasons, CirclesEnd) {
   Propagated p(Chain(4));
   const LeafId a = p.Leaf("v1"), b = p.Leaf("v2"), c = p.Leaf("v3");
-  p.result.provenance[a.value].from = c;
+  p.result.provenance.at(a, 0).from = c;
   Reasons reasons(p.program, p.result);
   EXPECT_EQ(reasons.Of(b), "%v3 -> %v1 %v3 -> result -> %v2 operand 0 -> result");
   EXPECT_FALSE(reasons.Of(a).empty());

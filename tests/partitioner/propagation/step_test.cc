@@ -193,10 +193,29 @@ TEST_F(StepTest, BroadcastsPassBackBeforeTheyPassForward) {
             "stage 6: t1.1 a");
 }
 
-TEST_F(StepTest, FactorsThatNeedReplicationStay) {
-  EXPECT_EQ(Run({.rule = "i j -> i j", .need_replication = {"j"}}, {{{8, 8}, {{A()}, {B()}}}},
-                {{{8, 8}, {}}}, Opcode::kSort),
+TEST_F(StepTest, WhatAnOpNeedsWholeReachesItsResultsLast) {
+  const RuleText sort = {.rule = "i j -> i j", .need_replication = {"j"}};
+  EXPECT_EQ(Run(sort, {{{8, 8}, {{A()}, {B()}}}}, {{{8, 8}, {}}}, Opcode::kSort),
             "stage 2: t1.0 a");
+  EXPECT_EQ(Run(sort, {{{8, 8}, {{A()}, {B()}}}}, {{{8, 8}, {{A()}, {}}}}, Opcode::kSort),
+            "stage 8: t1.1 b");
+}
+
+TEST_F(StepTest, WhatTheAuthorOfACustomCallSaysIsWholeStaysWhole) {
+  EXPECT_EQ(Run({.rule = "i -> i", .need_replication = {"i"}}, {{{8}, {{A()}}}}, {{{8}, {}}},
+                Opcode::kCustomCall),
+            "nothing");
+}
+
+// The op would gather what it is given there.
+TEST_F(StepTest, WhatAnOpNeedsWholeReachesNoOperand) {
+  const RuleText merge = {.rule = "i, i -> i", .need_replication = {"i"}};
+  EXPECT_EQ(Run(merge, {{{8}, {}}, {{8}, {{A()}}}}, {{{8}, {{A()}}}}, Opcode::kSort), "nothing");
+}
+
+TEST_F(StepTest, WhatAnOpNeedsWholeStaysWherePropagationIsBlocked) {
+  const RuleText blocked = {.rule = "i -> i", .need_replication = {"i"}, .blocked = {"i"}};
+  EXPECT_EQ(Run(blocked, {{{8}, {{A()}}}}, {{{8}, {}}}, Opcode::kSort), "nothing");
 }
 
 TEST_F(StepTest, AConstantExpressionIsNoSourceForItsUsers) {

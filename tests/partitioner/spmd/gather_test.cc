@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather with sharded indexed, batch and offset dimensions, indices out of
 // bounds, batching dimensions.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
+#include "tests/support/verify_text.h"
 
 namespace shardcall {
 namespace {
@@ -75,6 +78,43 @@ TEST(Gather, RowsOfMinusZeroKeepTheirSign) {
 )",
                 .sizes = kSizes,
                 .max_cases = 200});
+}
+
+// `x[arange(n), ids]`, whose indices JAX makes non-negative first: one row of the operand for each
+// row of the indices. Nothing is sent where both are sharded alike.
+constexpr char kRowByRow[] = R"(
+  table = f32[@A,@B,@C] parameter(0)<0:3>
+  ids = s32[@A,1] parameter(1)<1:2>
+  rows = s32[@A] iota(), iota_dimension=0
+  zero = s32[] constant(0)
+  zeros = s32[@A] broadcast(zero), dimensions={}
+  below = pred[@A] compare(rows, zeros), direction=LT
+  size = s32[] constant(@A)
+  sizes = s32[@A] broadcast(size), dimensions={}
+  wrapped = s32[@A] add(rows, sizes)
+  row = s32[@A] select(below, wrapped, rows)
+  column = s32[@A,1] reshape(row)
+  both = s32[@A,2] concatenate(column, ids), dimensions={1}
+  ROOT r = f32[@A,@C] gather(table, both), offset_dims={1}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1,@C}<2:2>
+)";
+
+TEST(Gather, RowByRow) { VerifyFamily({.text = kRowByRow, .sizes = kSizes, .max_cases = 400}); }
+
+TEST(Gather, RowByRowSendsNothingWhereRowsAndIndicesAreShardedAlike) {
+  const std::string text = absl::StrReplaceAll(
+      kRowByRow,
+      {{"parameter(0)<0:3>", "parameter(0), sharding={devices=[8,1,1]<=[8]}"},
+       {"parameter(1)<1:2>", "parameter(1), sharding={devices=[8,1]<=[8]}"},
+       {"slice_sizes={1,1,@C}<2:2>", "slice_sizes={1,1,6}, sharding={devices=[8,1]<=[8]}"},
+       {"@A", "16"},
+       {"@B", "4"},
+       {"@C", "6"}});
+  const std::string module =
+      absl::StrCat("HloModule m, num_partitions=8\nENTRY main {", text, "}\n");
+  EXPECT_EQ(WhyNotEqual(module, {}), "");
+  const auto program = PartitionText(module, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(LocalText(**program), testing::Not(testing::ContainsRegex("all-|permute")));
 }
 
 TEST(Gather, TwoIndexedDimensions) {

@@ -164,6 +164,29 @@ ENTRY main {
                 .no_fallback = true});
 }
 
+// The gradient of `x[arange(n), ids]`.
+TEST(Scatter, RowByRow) {
+  VerifyFamily({.text = R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[@C,@A,@B] parameter(0)<0:3>
+  ids = s32[@C,1] parameter(1)<1:2>
+  u = f32[@C,@B] parameter(2)<2:2>
+  rows = s32[@C,1] iota(), iota_dimension=0
+  both = s32[@C,2] concatenate(rows, ids), dimensions={1}
+  ROOT r = f32[@C,@A,@B] scatter(x, both, u), update_window_dims={1}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=f<3:3>
+}
+)",
+                .sizes = kSizes,
+                .max_cases = 400,
+                .no_fallback = true});
+}
+
 TEST(Scatter, TwoOperandsAtOnce) {
   VerifyFamily({.text = R"(
 f {

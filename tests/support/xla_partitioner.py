@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's own partitioner (jaxlib's): the module right after its pass, as text.
+"""XLA's own propagation and partitioner (jaxlib's): the module right after its pass, as text.
 
 XLA propagates and partitions, and little else runs: a transform that raises ends the
 compilation before code is generated. All partitions are assigned to one device, so any
 number of them will do. A process of its own, since XLA aborts on a failed check: it reads
-a path a line and answers {"text"} or {"why"} in JSON."""
+requests in JSON, one a line, and answers {"text"} or {"why"}."""
 
 import glob
 import json
@@ -25,15 +25,20 @@ NAMED = re.compile(r'sharding=\{+@?mesh')
 STRIP = 'pre-spmd-partitioner'
 
 
-def compile_until_partitioned(path, passes):
-    """(the text or None, what ended the compilation)."""
+# The passes to ask for. Which one propagates, the annotations decide.
+PROPAGATED = 'sharding-propagation|shardy-xla'
+PARTITIONED = 'spmd-partitioning'
+
+
+def compile_until_partitioned(text, passes, after, may_set):
+    """(the text after that pass or None, what ended the compilation). `may_set`: of each flat
+    parameter, and of each flat result, whether propagation may set its sharding; None: as the
+    module says."""
     import numpy as np
     import jax
     from jax._src.interpreters import mlir
     from jaxlib import _hlo, _jax, _xla
     from jaxlib.mlir import ir
-    with open(path, encoding='utf-8', newline='') as f:
-        text = f.read()
     n = devices_of(text)
     named = NAMED.search(text)  # as JAX 0.12 writes them
     shardy = bool(named) or 'xla.sdy' in text
@@ -47,6 +52,9 @@ def compile_until_partitioned(path, passes):
     build.use_shardy_partitioner = shardy
     options.device_assignment = _jax.DeviceAssignment.create(np.zeros((1, n), np.int32))
     build.debug_options.xla_enable_hlo_passes_only = ','.join(passes)
+    if may_set is not None:
+        build.allow_spmd_sharding_propagation_to_parameters = may_set[0]
+        build.allow_spmd_sharding_propagation_to_output = may_set[1]
     client = jax.devices('cpu')[0].client
 
     def stop(_):
@@ -54,7 +62,7 @@ def compile_until_partitioned(path, passes):
     with tempfile.TemporaryDirectory() as directory, mlir.make_ir_context():
         build.debug_options.xla_dump_to = directory
         build.debug_options.xla_dump_hlo_as_text = True
-        build.debug_options.xla_dump_hlo_pass_re = 'spmd-partitioning'
+        build.debug_options.xla_dump_hlo_pass_re = after
         parsed = ir.Module.parse(code)
         if shardy and not named:
             drop_plain_shardings(parsed)
@@ -66,10 +74,11 @@ def compile_until_partitioned(path, passes):
             why = str(e)
         finally:
             _xla.clear_xla_transform('stop', 1)
-        found = glob.glob(os.path.join(directory, '*after_spmd-partitioning*.txt'))
+        found = [f for f in sorted(glob.glob(os.path.join(directory, '*.txt')))
+                 if re.search(rf'after_({after})', f)]
         if not found:
             return None, why
-        with open(found[0], encoding='utf-8') as f:
+        with open(found[-1], encoding='utf-8') as f:
             return f.read(), why
 
 
@@ -98,10 +107,13 @@ def drop_plain_shardings(module):
     module.operation.walk(clean)
 
 
-def partition(path):
-    text, why = compile_until_partitioned(path, PASSES)
+def answer_to(request):
+    with open(request['path'], encoding='utf-8', newline='') as f:
+        module = f.read()
+    rest = module, PASSES, request['after'], request['may_set']
+    text, why = compile_until_partitioned(*rest)
     if text is None and 'annotate_device_placement' in why:
-        text, why = compile_until_partitioned(path, [*PASSES, STRIP])
+        text, why = compile_until_partitioned(module, [*PASSES, STRIP], *rest[2:])
     return {'text': text} if text is not None else {'why': why[:300] or 'it did not run'}
 
 
@@ -110,7 +122,7 @@ def worker():
     os.dup2(2, 1)  # what XLA prints is no answer
     for line in sys.stdin:
         try:
-            answer = partition(line.rstrip('\n'))
+            answer = answer_to(json.loads(line))
         except Exception as e:
             answer = {'why': f'{type(e).__name__}: {e}'[:300]}
         answers.write(json.dumps(answer) + '\n')
@@ -121,7 +133,8 @@ class Partitioner:
     def __init__(self):
         self.process = None
 
-    def ask(self, path):
+    def ask(self, path, after=PARTITIONED, may_set=None):
+        """{"text"} or {"why"}."""
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), '--worker'], stdin=subprocess.PIPE,
@@ -130,7 +143,8 @@ class Partitioner:
         timer = threading.Timer(SECONDS, self.process.kill)
         timer.start()
         try:
-            self.process.stdin.write(path + '\n')
+            request = {'path': path, 'after': after, 'may_set': may_set}
+            self.process.stdin.write(json.dumps(request) + '\n')
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
