@@ -2,6 +2,7 @@
 #include "shardcall/sharding/element_type.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 
 namespace shardcall {
 namespace {
@@ -40,13 +41,13 @@ const Info& Get(ElementType type) {
 absl::string_view ElementTypeName(ElementType type) { return Get(type).name; }
 
 ElementType ElementTypeFromName(absl::string_view name) {
-  static const auto* by_name = [] {
+  const auto& by_name = MadeAtFirstUse([] {
     auto* map = new absl::flat_hash_map<absl::string_view, ElementType>;
     for (int i = 1; i < kNumElementTypes; ++i) (*map)[kInfo[i].name] = static_cast<ElementType>(i);
     return map;
-  }();
-  auto it = by_name->find(name);
-  return it == by_name->end() ? ElementType::kInvalid : it->second;
+  });
+  auto it = by_name.find(name);
+  return it == by_name.end() ? ElementType::kInvalid : it->second;
 }
 
 int ElementTypeBits(ElementType type) { return Get(type).bits; }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -157,15 +158,15 @@ std::array<float, 256> MakeTable(ElementType type) {
 }
 
 const std::array<float, 256>& TableOf(ElementType type) {
-  static const auto* const tables = [] {
+  const auto& tables = MadeAtFirstUse([] {
     auto* all = new std::array<std::array<float, 256>, kNumElementTypes>();
     for (int t = 0; t < kNumElementTypes; ++t) {
       const auto e = static_cast<ElementType>(t);
       if (IsFloat(e) && ElementTypeBits(e) <= 8) (*all)[t] = MakeTable(e);
     }
     return all;
-  }();
-  return (*tables)[static_cast<int>(type)];
+  });
+  return tables[static_cast<int>(type)];
 }
 
 // Without branches, so that compilers vectorise loops over it: choices by masks.

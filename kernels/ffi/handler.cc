@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/kernels/ffi/cuda_device.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -36,8 +37,8 @@ std::string BufferView::ToString() const {
 }
 
 const AttributeMapView& HandlerContext::attribute_map() const {
-  static const AttributeMapView* const empty = new AttributeMapView;
-  return attributes != nullptr ? *attributes : *empty;
+  if (attributes != nullptr) return *attributes;
+  return internal::MadeAtFirstUse([] { return new AttributeMapView; });
 }
 
 namespace {

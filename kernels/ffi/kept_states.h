@@ -5,12 +5,10 @@
 #define SHARDCALL_KERNELS_FFI_KEPT_STATES_H_
 
 #include <memory>
-#include <mutex>
-#include <utility>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "shardcall/sharding/base/made_once.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -20,11 +18,12 @@ class KeptStates {
   using Maker = absl::FunctionRef<absl::StatusOr<std::shared_ptr<void>>()>;
   // The object that was made for `owner` before, else the result of `make`. The object must keep
   // the owner alive, so that no other owner gets its address. Failures are not kept.
-  absl::StatusOr<std::shared_ptr<void>> GetOrMake(const void* owner, Maker make);
+  absl::StatusOr<std::shared_ptr<void>> GetOrMake(const void* owner, Maker make) {
+    return kept_.GetOrMake(owner, make);
+  }
 
  private:
-  std::mutex mutex_;
-  std::vector<std::pair<const void*, std::shared_ptr<void>>> kept_;
+  MadeOnce<const void*, std::shared_ptr<void>> kept_;
 };
 
 }  // namespace shardcall

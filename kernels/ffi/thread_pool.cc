@@ -63,6 +63,11 @@ int FfiPoolThreads() {
   return threads;
 }
 
+namespace {
+// From load on: a child that is forked at the first use would wait for another thread to make it.
+[[maybe_unused]] const int at_load = FfiPoolThreads();
+}  // namespace
+
 bool ScheduleOnFfiPool(std::function<void()> task) {
   return OfThisProcess<Pool>()->Schedule(std::move(task));
 }

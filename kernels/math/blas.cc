@@ -4,14 +4,22 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <mutex>
 
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
 // Exists in OpenBLAS only.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace shardcall::inline internal {
+
+void UseOneBlasThread() {
+  MadeAtFirstUse([] {
+    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
+    return new bool(true);
+  });
+}
+
 namespace {
 
 CBLAS_TRANSPOSE Cblas(BlasOp op) {
@@ -22,10 +30,7 @@ CBLAS_TRANSPOSE Cblas(BlasOp op) {
 // Handles empty products; false if there is nothing left to multiply.
 template <typename T>
 bool Begin(int64_t m, int64_t n, int64_t k, T beta, T* c, int64_t ldc) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-  });
+  UseOneBlasThread();
   SHARDCALL_CHECK(std::max({m, n, k, ldc}) <= kMostBlasExtent);
   if (m == 0 || n == 0) return false;
   if (k > 0) return true;

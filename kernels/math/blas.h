@@ -12,6 +12,9 @@ namespace shardcall::inline internal {
 // The functions below do not support extents and leading dimensions above this.
 inline constexpr int64_t kMostBlasExtent = INT32_MAX;
 
+// Before the first call of a BLAS or LAPACK; the functions below do it themselves.
+void UseOneBlasThread();
+
 enum class BlasOp : uint8_t { kNone, kTranspose, kAdjoint };
 
 // c = alpha op(a) op(b) + beta c, row-major; op(a) is [m, k], op(b) is [k, n], c is [m, n]. lda,

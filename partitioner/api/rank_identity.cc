@@ -2,7 +2,6 @@
 #include "shardcall/partitioner/api/rank_identity.h"
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -10,8 +9,10 @@
 #include "shardcall/partitioner/api/version.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/runtime/io/shard_io.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/synchronized.h"
 #include "shardcall/sharding/base/whole_file.h"
 
 namespace shardcall::inline internal {
@@ -22,10 +23,10 @@ std::string HashText(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::
 // The value of a handler's source, as the file was when it was first asked for: what a process has
 // loaded stays what it is. Paths are not compared, since hosts may keep a library elsewhere.
 std::string SourceText(const std::string& source) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::string, std::string>;
-  std::lock_guard<std::mutex> lock(mutex);
-  const auto [it, is_new] = known.try_emplace(source);
+  auto& sources =
+      MadeAtFirstUse([] { return new Synchronized<std::map<std::string, std::string>>; });
+  const auto known = sources.Lock();
+  const auto [it, is_new] = known->try_emplace(source);
   if (!is_new) return it->second;
   const absl::StatusOr<std::string> bytes = ReadWholeFile(source);
   it->second = bytes.ok() ? absl::StrCat("a library of ", bytes->size(), " bytes with hash ",

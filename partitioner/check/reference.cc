@@ -2,9 +2,7 @@
 #include "shardcall/partitioner/check/reference.h"
 
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/lower/lower.h"
+#include "shardcall/sharding/base/made_once.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -40,7 +39,8 @@ class ReferencePrograms {
   absl::Status Run(absl::Span<const BufferView> operands, absl::Span<const BufferView> results) {
     ManyDims dims;
     for (const BufferView& v : operands) dims.push_back(v.dims);
-    SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const DeviceProgram> program, Get(dims));
+    SHARDCALL_ASSIGN_OR_RETURN(const std::shared_ptr<const DeviceProgram> program,
+                               programs_.GetOrMake(dims, [&] { return Make(dims); }));
     std::vector<Tensor> inputs;
     for (const BufferView& v : operands) {
       inputs.push_back(Tensor::FromBytes(v.type, v.dims, v.data));
@@ -74,17 +74,6 @@ class ReferencePrograms {
                      .fix = "Call the target as its reference is written"});
   }
 
-  absl::StatusOr<std::shared_ptr<const DeviceProgram>> Get(const ManyDims& dims) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<const DeviceProgram>& known = programs_[dims];
-    if (known != nullptr) return known;
-    if (programs_.size() > kMostPrograms) {
-      programs_.clear();
-      return Make(dims);
-    }
-    SHARDCALL_ASSIGN_OR_RETURN(known, Make(dims));
-    return known;
-  }
   absl::StatusOr<std::shared_ptr<const DeviceProgram>> Make(const ManyDims& dims) const {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, Resized(hlo_, dims, targets_));
     return Lower(module);
@@ -94,8 +83,7 @@ class ReferencePrograms {
   const std::string hlo_;
   const TargetRegistry* targets_;
   const HandlerRegistry* handlers_;
-  std::mutex mutex_;
-  std::map<ManyDims, std::shared_ptr<const DeviceProgram>> programs_;
+  MadeOnce<ManyDims, std::shared_ptr<const DeviceProgram>> programs_{kMostPrograms};
 };
 
 }  // namespace

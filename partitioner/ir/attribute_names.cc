@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "shardcall/partitioner/ir/row_by_text.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 
 namespace shardcall::inline internal::hlo_text {
 namespace {
@@ -71,7 +72,8 @@ bool AttrFromText(absl::string_view text, Attr* attr) {
 }
 
 const OpcodeAttrs& AttrsOf(Opcode opcode) {
-  static const auto& table = *new std::array<OpcodeAttrs, kNumOpcodes>(AttrsOfOpcodes());
+  const auto& table =
+      MadeAtFirstUse([] { return new std::array<OpcodeAttrs, kNumOpcodes>(AttrsOfOpcodes()); });
   return table[static_cast<int>(opcode)];
 }
 

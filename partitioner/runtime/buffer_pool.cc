@@ -64,6 +64,11 @@ BufferPool& BufferPool::Get() {
   return pool;
 }
 
+namespace {
+// From load on: a child that is forked at the first use would wait for another thread to make it.
+[[maybe_unused]] const size_t at_load = (BufferPool::Get(), MachineBytes());
+}  // namespace
+
 void* BufferPool::Allocate(size_t* bytes) {
   // Linux may grant more than it has, and kill the process when the memory is touched.
   if (*bytes > MachineBytes()) return nullptr;

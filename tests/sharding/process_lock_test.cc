@@ -2,7 +2,6 @@
 #include "shardcall/sharding/base/process_lock.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,41 +11,18 @@
 #include <vector>
 
 #include "shardcall/sharding/base/synchronized.h"
+#include "tests/support/forked_child.h"
 
 namespace shardcall {
 namespace {
 
-// The wait status of a child that runs `body`; it is killed where that takes long.
-template <typename Body>
-int StatusOfChild(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(10);
-    _exit(body());
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
-
 // The first test, so that nothing here has used the lock before.
 TEST(ProcessLock, AChildFindsItFreeThatIsForkedAtItsFirstUse) {
-  const auto forks_at_first_use = [] {
-    std::atomic<bool> starts{false};
-    std::thread other([&] {
-      while (!starts) {
-      }
-      const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-    });
-    starts = true;
-    const int status = StatusOfChild([] {
-      const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-      return 0;
-    });
-    other.join();
-    return status == 0 ? 0 : 1;
+  const auto use = [] {
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+    return 0;
   };
-  for (int k = 0; k < 500; ++k) ASSERT_EQ(StatusOfChild(forks_at_first_use), 0);
+  for (int k = 0; k < 500; ++k) ASSERT_EQ(StatusOfForkAtFirstUse(use), 0);
 }
 
 TEST(ProcessLock, AChildFindsItFreeAndItsValuesWhole) {

@@ -10,6 +10,7 @@
 #include "shardcall/kernels/ffi/load/loaded_object.h"
 #include "shardcall/kernels/ffi/load/self_registration.h"
 #include "shardcall/kernels/ffi/xla/ffi_table.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 
 namespace shardcall {
 namespace {
@@ -78,12 +79,11 @@ void* OfItsOwn(const void* caller, const char* name) {
 }  // namespace
 
 const abi::Api* internal::FfiRegistrationApi() {
-  static const abi::Api api = [] {
-    abi::Api made = *FfiTable(abi::kNewestMinorVersion);
-    made.type_register = RegisterTypeOfAnyVersion;
+  return &internal::MadeAtFirstUse([] {
+    auto* const made = new abi::Api(*FfiTable(abi::kNewestMinorVersion));
+    made->type_register = RegisterTypeOfAnyVersion;
     return made;
-  }();
-  return &api;
+  });
 }
 
 const void* internal::FfiApiFor(const char* symbol, const void* caller) {

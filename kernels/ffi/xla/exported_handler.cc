@@ -16,6 +16,7 @@
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/packed_buffers.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -37,8 +38,7 @@ struct Table {
   std::map<int64_t, std::shared_ptr<const ExportedSite>> sites;
 };
 Table& TheTable() {
-  static auto* const kTable = new Table;
-  return *kTable;
+  return MadeAtFirstUse([] { return new Table; });
 }
 
 BufferView View(const void* at) {

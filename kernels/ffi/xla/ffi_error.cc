@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 
 namespace shardcall::inline internal {
@@ -18,8 +19,7 @@ struct LiveErrors {
 
 // One table for all contexts, since the C API passes no context when an error is made.
 LiveErrors& Live() {
-  static LiveErrors* const live = new LiveErrors;
-  return *live;
+  return MadeAtFirstUse([] { return new LiveErrors; });
 }
 
 std::unique_ptr<abi::Error> Extract(const void* error) {

@@ -7,6 +7,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -22,14 +23,13 @@ struct Types {
 };
 
 Types& All() {
-  static Types* const types = [] {
+  return MadeAtFirstUse([] {
     auto* made = new Types;
     // The type of the device, for handlers that use its name or its number.
     made->by_name[kDeviceType] = SHARDCALL_FFI_DEVICE;
     made->by_id[SHARDCALL_FFI_DEVICE] = {kDeviceType, nullptr};
     return made;
-  }();
-  return *types;
+  });
 }
 
 absl::Status Refused(absl::string_view name, std::string expected, std::string found,

@@ -2,13 +2,10 @@
 #include "shardcall/kernels/host/lapack/call.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/kernels/math/blas.h"
 #include "shardcall/sharding/base/status.h"
-
-// Exists in OpenBLAS only.
-extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace shardcall::inline internal::lapack {
 namespace {
@@ -25,15 +22,8 @@ std::string Spelt(absl::string_view letters) {
 
 }  // namespace
 
-void UseOneThread() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(1);
-  });
-}
-
 absl::Status Call::Begin(ElementType type, Names attributes) {
-  UseOneThread();
+  UseOneBlasThread();
   SHARDCALL_RETURN_IF_ERROR(args_.CheckCounts());
   SHARDCALL_RETURN_IF_ERROR(args_.CheckType(Operand(0), {type}));
   SHARDCALL_RETURN_IF_ERROR(args_.CheckLeastRank(Operand(0), 2));

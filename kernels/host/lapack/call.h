@@ -106,9 +106,6 @@ bool AllFinite(const T* x, int64_t n) {
   return true;
 }
 
-// Makes OpenBLAS use one thread per device, as for products.
-void UseOneThread();
-
 }  // namespace shardcall::inline internal::lapack
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_CALL_H_

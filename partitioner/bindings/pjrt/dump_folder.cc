@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -74,10 +74,11 @@ DumpFolder::DumpFolder(std::string path) : path_(std::move(path)), lock_(OpenFol
 }
 
 absl::StatusOr<DumpFolder> DumpFolder::Create() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  // Once; nobody needs to wait for it.
+  static std::atomic<bool> looked{false};
+  if (!looked.exchange(true)) {
     for (const std::string& parent : Parents()) DeleteAbandoned(parent);
-  });
+  }
   std::string why;
   for (const std::string& parent : Parents()) {
     std::string path = absl::StrCat(parent, "/", kPrefix, kUnique);

@@ -21,6 +21,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace nb = nanobind;
@@ -31,7 +32,7 @@ namespace {
 
 // One per process, like JAX's own registrations.
 struct Registered {
-  std::mutex mutex;
+  // These two under the lock of the process.
   // Null: calls of the target specify their batch dims. The last registration of a name counts, as
   // in XLA.
   std::map<std::string, std::shared_ptr<Shardcall_PjrtCallbacks>> targets;
@@ -47,7 +48,7 @@ struct Registered {
 // Callbacks are never freed: programs in JAX's caches may call them.
 void Set(std::string name, Shardcall_PjrtCallbacks* callbacks) {
   Registered& r = Registered::OfProcess();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   r.targets[std::move(name)] =
       std::shared_ptr<Shardcall_PjrtCallbacks>(callbacks, [](Shardcall_PjrtCallbacks*) {});
   ++r.changes;
@@ -128,13 +129,13 @@ absl::Status AddPartitioner(const std::string& name, Shardcall_PjrtCallbacks* ca
 
 void ChangedRegistrations() {
   Registered& r = Registered::OfProcess();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   ++r.changes;
 }
 
 absl::Status AddFrameworkTargets(TargetRegistry* rules) {
   Registered& r = Registered::OfProcess();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   for (const auto& [name, callbacks] : r.targets) {
     if (rules->Find(name, "") != nullptr) continue;  // the user's own rule, or a shipped one
     SHARDCALL_RETURN_IF_ERROR(
@@ -167,7 +168,7 @@ void DefineFramework(nb::module_& m) {
   // The targets that have a partitioner.
   m.def("partitioned_targets", [] {
     Registered& r = Registered::OfProcess();
-    const std::lock_guard<std::mutex> lock(r.mutex);
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
     std::vector<std::string> names;
     for (const auto& [name, callbacks] : r.targets) {
       if (callbacks != nullptr) names.push_back(name);
@@ -177,7 +178,7 @@ void DefineFramework(nb::module_& m) {
   // The number of changes, which grows with each registration.
   m.def("registrations", [] {
     Registered& r = Registered::OfProcess();
-    const std::lock_guard<std::mutex> lock(r.mutex);
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
     return r.changes;
   });
 }

@@ -3,14 +3,15 @@
 
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/synchronized.h"
 #include "shardcall/sharding/convert.h"
 
 namespace shardcall {
@@ -27,13 +28,8 @@ static_assert(sizeof(Callback) == 16);
 
 // The callbacks that are alive. One set per process, since a program refers to a callback only by
 // those bytes.
-struct Living {
-  std::mutex mutex;
-  std::multiset<std::string> encoded;
-};
-Living& All() {
-  static Living* const living = new Living;
-  return *living;
+Synchronized<std::multiset<std::string>>& Living() {
+  return MadeAtFirstUse([] { return new Synchronized<std::multiset<std::string>>; });
 }
 
 void FreeText(Shardcall_InspectShardingArgs* args) {
@@ -71,10 +67,7 @@ absl::Status PassOn(PartitionContext& context) {
 absl::Status Inspect(PartitionContext& context) {
   SHARDCALL_RETURN_IF_ERROR(PassOn(context));
   const std::string config(context.call().backend_config);
-  {
-    const std::lock_guard<std::mutex> lock(All().mutex);
-    if (All().encoded.find(config) == All().encoded.end()) return absl::OkStatus();
-  }
+  if (!Living().Lock()->contains(config)) return absl::OkStatus();
   if (context.call().operands.size() != 1 || context.operand_sharding(0) == nullptr) {
     return absl::InvalidArgumentError("it takes one array");
   }
@@ -100,8 +93,7 @@ std::string EncodeInspectShardingCallback(Shardcall_InspectSharding* function, v
   const Callback callback = {function, data};
   std::string bytes(sizeof callback, '\0');
   std::memcpy(bytes.data(), &callback, sizeof callback);
-  const std::lock_guard<std::mutex> lock(All().mutex);
-  All().encoded.insert(bytes);
+  Living().Lock()->insert(bytes);
   return bytes;
 }
 
@@ -111,8 +103,7 @@ InspectShardingCallbacksOf::InspectShardingCallbacksOf(const Module& module) {
     if (i.opcode != Opcode::kCustomCall || i.as<CustomCallAttrs>().target != kTarget) continue;
     if (i.backend_config.size() == sizeof(Callback)) encoded_.emplace_back(i.backend_config);
   }
-  const std::lock_guard<std::mutex> lock(All().mutex);
-  All().encoded.insert(encoded_.begin(), encoded_.end());
+  Living().Lock()->insert(encoded_.begin(), encoded_.end());
 }
 
 InspectShardingCallbacksOf::~InspectShardingCallbacksOf() {
@@ -120,10 +111,10 @@ InspectShardingCallbacksOf::~InspectShardingCallbacksOf() {
 }
 
 bool ForgetInspectShardingCallback(absl::string_view backend_config) {
-  const std::lock_guard<std::mutex> lock(All().mutex);
-  const auto it = All().encoded.find(std::string(backend_config));
-  if (it == All().encoded.end()) return false;
-  All().encoded.erase(it);
+  const auto living = Living().Lock();
+  const auto it = living->find(std::string(backend_config));
+  if (it == living->end()) return false;
+  living->erase(it);
   return true;
 }
 

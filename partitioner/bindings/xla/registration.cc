@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +17,8 @@
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -314,22 +319,34 @@ SharedRegistry::SharedRegistry() {
   SHARDCALL_CHECK(RegisterInspectSharding(registry_.rules).ok());
 }
 
+struct SharedRegistry::Turn {
+  const pid_t process = getpid();
+  std::recursive_mutex mutex;
+};
+
+std::shared_ptr<SharedRegistry::Turn> SharedRegistry::ForThisProcess() {
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+  if (turn_ == nullptr || turn_->process != getpid()) turn_ = std::make_shared<Turn>();
+  return turn_;
+}
+
 std::shared_ptr<const Registry> SharedRegistry::Snapshot() {
-  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const std::shared_ptr<Turn> turn = ForThisProcess();
+  const std::lock_guard<std::recursive_mutex> lock(turn->mutex);
   if (snapshot_ == nullptr) snapshot_ = std::make_shared<const Registry>(registry_);
   return snapshot_;
 }
 
 absl::Status SharedRegistry::Change(const std::function<absl::Status(Registry&)>& change) {
-  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  const std::shared_ptr<Turn> turn = ForThisProcess();
+  const std::lock_guard<std::recursive_mutex> lock(turn->mutex);
   const absl::Status status = change(registry_);
   snapshot_ = nullptr;
   return status;
 }
 
 SharedRegistry& ProcessRegistry() {
-  static SharedRegistry* const registry = new SharedRegistry;
-  return *registry;
+  return internal::MadeAtFirstUse([] { return new SharedRegistry; });
 }
 
 absl::Status RegisterCustomCallHandler(absl::string_view platform, CustomCallHandler handler) {

@@ -17,7 +17,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -154,7 +153,12 @@ class SharedRegistry {
   absl::Status Change(const std::function<absl::Status(Registry&)>& change);
 
  private:
-  std::recursive_mutex mutex_;
+  // Held for a while, also while other threads are waited for. So no fork waits for it; a child
+  // has another.
+  struct Turn;
+  std::shared_ptr<Turn> ForThisProcess();
+
+  std::shared_ptr<Turn> turn_;
   Registry registry_;
   std::shared_ptr<const Registry> snapshot_;  // null where it has changed since
 };

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "shardcall/kernels/ffi/guard/running_call.h"
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/of_this_process.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -48,10 +50,13 @@ unsigned long long LibrariesLoaded() {
 
 // Keeps this library loaded, since exit() is going to call it.
 void StayLoaded() {
+  static constinit std::atomic<bool> stays{false};
+  if (stays.load(std::memory_order_relaxed)) return;
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&StayLoaded), &self) != 0) {
     dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   }
+  stays.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -64,18 +69,11 @@ class ActiveRuns {
   }
 
   void Begin(ActiveRun* run) {
+    ComeFirstAtExit();
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!MayBegin()) {
       run->status_ = EndsStatus();
       return;
-    }
-    // Handlers of exit() run last in, first out. This one must come before those of every library
-    // that a run may use.
-    const unsigned long long libraries = LibrariesLoaded();
-    if (libraries != libraries_) {
-      StayLoaded();
-      libraries_ = libraries;
-      on_exit([](int status, void*) { OfThisProcess<ActiveRuns>()->Exit(status); }, nullptr);
     }
     run->place_ = runs_.insert(runs_.end(), run);
     run->list_ = this;
@@ -110,6 +108,20 @@ class ActiveRuns {
   }
 
  private:
+  // Handlers of exit() run last in, first out. Ours must come before those of every library that a
+  // run may use. A child of fork() has the parent's, and may not ask for its own: the parent's
+  // exit() may have held the lock of the list. So this is under the lock that a fork waits for.
+  static void ComeFirstAtExit() {
+    static unsigned long long before = 0;  // libraries that were loaded then
+    // Not under that lock: it waits for libraries that are being loaded, which may wait for it.
+    StayLoaded();
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+    const unsigned long long libraries = LibrariesLoaded();
+    if (libraries == before) return;
+    before = libraries;
+    on_exit([](int status, void*) { OfThisProcess<ActiveRuns>()->Exit(status); }, nullptr);
+  }
+
   bool MayBegin() const { return !exiting_.has_value() || *exiting_ == std::this_thread::get_id(); }
 
   void Exit(int status) {
@@ -122,7 +134,6 @@ class ActiveRuns {
   std::condition_variable changed_;
   std::list<ActiveRun*> runs_;
   std::optional<std::thread::id> exiting_;  // the thread that called exit()
-  unsigned long long libraries_ = 0;        // loaded when a run last began
 };
 
 absl::Status CheckProcessGoesOn() { return OfThisProcess<ActiveRuns>()->StatusOfThisThread(); }

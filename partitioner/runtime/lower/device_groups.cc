@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/runtime/lower/device_groups.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/runtime/strided.h"
+#include "shardcall/sharding/base/process_lock.h"
 
 namespace shardcall::inline internal {
 
@@ -134,7 +136,7 @@ std::unique_ptr<DeviceGroups::Table> DeviceGroups::MakeTable(int count) const {
 const DeviceGroups::Table& DeviceGroups::TableFor(int count) const {
   const Table* latest = latest_.load(std::memory_order_acquire);
   if (latest != nullptr && latest->count == count) return *latest;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   const auto made = std::find_if(tables_.begin(), tables_.end(),
                                  [&](const auto& table) { return table->count == count; });
   if (made != tables_.end()) return **made;

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -60,9 +59,9 @@ class DeviceGroups {
   int64_t num_groups_ = 0, group_size_ = 0;
   std::vector<int64_t> reshape_, perm_;
 
-  // Made when a device first asks. Nearly all programs run on one number of devices.
+  // Made when a device first asks, under the lock of the process. Nearly all programs run on one
+  // number of devices.
   mutable std::atomic<const Table*> latest_{nullptr};
-  mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<const Table>> tables_;
 };
 

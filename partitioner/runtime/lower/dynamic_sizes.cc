@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "shardcall/partitioner/runtime/lower/passes_sizes.h"
 #include "shardcall/partitioner/runtime/lower/sized_op.h"
 #include "shardcall/partitioner/runtime/strided.h"
+#include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -180,7 +182,7 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> DynamicSource::For(
     absl::StrAppend(&key, ":");
     for (int64_t d : dims) absl::StrAppend(&key, d, ",");
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
   const auto found = made_.find(key);
   if (found != made_.end()) return found->second;
   const Instruction instr = module_.instr(id);

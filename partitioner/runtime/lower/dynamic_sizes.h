@@ -10,7 +10,6 @@
 #define SHARDCALL_PARTITIONER_RUNTIME_LOWER_DYNAMIC_SIZES_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -44,7 +43,7 @@ class DynamicSource {
  private:
   explicit DynamicSource(Module module) : module_(std::move(module)), monoids_(&module_) {}
 
-  std::mutex mutex_;
+  // Under the lock of the process.
   Module module_;
   MonoidTable monoids_;
   absl::flat_hash_map<std::string, std::shared_ptr<const DeviceProgram>> made_;

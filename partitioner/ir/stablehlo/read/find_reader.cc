@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
@@ -26,27 +27,25 @@ bool IsOne(const Module& m, InstrId id) {
 }
 
 const absl::flat_hash_map<absl::string_view, ReadFn>& Readers() {
-  static const auto* const readers = [] {
+  return MadeAtFirstUse([] {
     auto* all = new absl::flat_hash_map<absl::string_view, ReadFn>;
     for (absl::Span<const OpRow> rows :
          {ShapingRows(), CombiningRows(), ControlRows(), CallRows(), CollectiveRows()}) {
       for (const OpRow& row : rows) all->emplace(row.name, row.read);
     }
     return all;
-  }();
-  return *readers;
+  });
 }
 
 const absl::flat_hash_map<absl::string_view, Opcode>& PlainOps() {
-  static const auto* const ops = [] {
+  return MadeAtFirstUse([] {
     auto* all = new absl::flat_hash_map<absl::string_view, Opcode>;
     for (int k = 0; k < kNumOpcodes; ++k) {
       const Opcode opcode = static_cast<Opcode>(k);
       if (IsPlain(GetOpcodeInfo(opcode))) all->emplace(NameOf(opcode), opcode);
     }
     return all;
-  }();
-  return *ops;
+  });
 }
 
 absl::Status ReadPlain(ComputationReader& c, const Operation& op) {

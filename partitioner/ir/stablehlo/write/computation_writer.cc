@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal::stablehlo {
@@ -17,15 +18,15 @@ constexpr int kMaxDepth = 60;  // of regions; readers of bytecode stop at 64
 }  // namespace
 
 WriteFn FindWriter(Opcode opcode) {
-  static const auto* const writers = [] {
+  const auto& writers = MadeAtFirstUse([] {
     auto* all = new std::array<WriteFn, kNumOpcodes>{};
     for (absl::Span<const WriteRow> rows :
          {WriteShapingRows(), WriteCombiningRows(), WriteControlRows(), WriteCallRows()}) {
       for (const WriteRow& row : rows) (*all)[static_cast<size_t>(row.opcode)] = row.write;
     }
     return all;
-  }();
-  return (*writers)[static_cast<size_t>(opcode)];
+  });
+  return writers[static_cast<size_t>(opcode)];
 }
 
 absl::StatusOr<ModuleWriter::Values> ModuleWriter::NewValues(InstrId id) {
