@@ -238,6 +238,7 @@ absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options
       program.module.header.num_partitions = program.num_partitions;
       program.module.header.has_num_partitions = true;
       SHARDCALL_RETURN_IF_ERROR(CheckUnreduced(program));
+      import_internal::WarnOfGroups(&program);
       return program;
     }
     import_internal::ApplyEdit(edit, &inlined);

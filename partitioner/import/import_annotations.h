@@ -58,8 +58,10 @@ class Annotations {
   absl::Status CollectShardy(const Instruction& i, MeshCollector* collector);
   absl::Status ReadShardy(InstrId id, const SdyAttributes& attributes);
   absl::Status ReadShardyBoundary(InstrId id, const SdyAttributes& attributes);
-  absl::Status ReadGroup(InstrId id);
   bool UsesShardyAttribute(InstrId id, const SdyAttributes** out) const;
+
+  // import_groups.cc
+  absl::Status ReadGroup(InstrId id);
 
   // import_gspmd.cc
   absl::Status ReadHloSharding(InstrId id);
@@ -102,6 +104,9 @@ AxisList Within(const BaseMesh& mesh, absl::Span<const AxisRef> axes,
                 absl::Span<const AxisRef> set);
 // The same error with the instruction's name behind it.
 absl::Status At(const absl::Status& status, const Instruction& i);
+
+// import_groups.cc. W211: groups whose values cannot be sharded alike.
+void WarnOfGroups(Program* program);
 
 }  // namespace shardcall::inline internal::import_internal
 

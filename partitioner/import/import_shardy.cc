@@ -155,30 +155,4 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
   return SetManualDims(id, global, std::move(boundary));
 }
 
-// The group applies to the operands; the custom call has no value of its own.
-absl::Status Annotations::ReadGroup(InstrId id) {
-  const Instruction& i = m_.instr(id);
-  absl::string_view text = Attribute(i, kSdyShardingGroupId);
-  if (const size_t colon = text.find(':'); colon != absl::string_view::npos) {
-    text = text.substr(0, colon);
-  }
-  int64_t group = -1;
-  if (!absl::SimpleAtoi(text, &group) || group < 0 || m_.operands(i).size() != 1 ||
-      LeafShape(m_.operand(id, 0), 0) == nullptr) {
-    return ToStatus({.code = "E165",
-                     .message = "a sharding group needs one array and an id",
-                     .where = std::string(i.name),
-                     .expected = absl::StrCat(kSdyShardingGroupId, "=\"0 : i64\""),
-                     .found = std::string(text),
-                     .fix = "Give it one array operand and an id of 0 or more"});
-  }
-  const LeafId leaf = p_.leaves.leaf(m_.operand(id, 0));
-  const ShardingConstraint* now = p_.constraints[leaf.value];
-  ShardingConstraint c =
-      now != nullptr ? *now : OpenConstraint(p_.mesh, m_.instr(m_.operand(id, 0)).shape->rank());
-  c.shard_as = group;
-  p_.constraints[leaf.value] = Own(std::move(c));
-  return absl::OkStatus();
-}
-
 }  // namespace shardcall::inline internal::import_internal

@@ -263,6 +263,32 @@ TEST(ImportSignature, ResultsInNestedTuplesKeepTheirValuesShardingWithAWarning) 
   EXPECT_EQ(p.warnings[0].substr(0, 4), "W210");
 }
 
+std::string Groups(const std::string& first, const std::string& second,
+                   const std::string& shape = "f32[16,32]") {
+  const Program p = Import(EntryModule(
+      absl::StrCat("  x = f32[16,32] parameter(0)\n",
+                   "  a = f32[16,32] custom-call(x), custom_call_target=\"Sharding\", sharding=",
+                   first, "\n  y = ", shape, " parameter(1)\n  c = ", shape,
+                   " custom-call(y), custom_call_target=\"Sharding\", sharding=", second,
+                   "\n  ROOT t = (f32[16,32], ", shape, ") tuple(a, c)\n"),
+      "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"));
+  return absl::StrJoin(p.warnings, "; ");
+}
+
+TEST(ImportGroups, ThatContradictAreToldWithBothValues) {
+  constexpr char kRows[] = "{devices=[8,1]<=[8] shard_as 1}";
+  constexpr char kUnknown[] = "{unknown shard_as 1}";
+  EXPECT_EQ(Groups(kRows, kRows), "");
+  EXPECT_EQ(Groups(kRows, kUnknown), "");
+  EXPECT_EQ(Groups(kRows, "{devices=[1,8]<=[8] shard_as 2}"), "");
+  EXPECT_EQ(Groups(kRows, "{devices=[1,8]<=[8] shard_as 1}"),
+            "W211 the values %a and %c of sharding group 1 are annotated [{\"x0\"}, {}] and "
+            "annotated [{}, {\"x0\"}], so that they are not sharded alike");
+  EXPECT_EQ(Groups(kUnknown, kUnknown, "f32[16,8]"),
+            "W211 the values %a and %c of sharding group 1 are f32[16,32] and f32[16,8], so that "
+            "they are not sharded alike");
+}
+
 TEST(ImportErrors, NameTheInstructionAndTheFault) {
   const auto code = [](const std::string& body, const std::string& header = "num_partitions=8") {
     absl::Status s = TryImport(EntryModule(body, header)).status();

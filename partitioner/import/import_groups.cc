@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of values that are to be sharded alike: those of Shardy's ShardingGroup calls, and
+// GSPMD's shard_as and shard_like.
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/import/import_annotations.h"
+
+namespace shardcall::inline internal::import_internal {
+namespace {
+
+// Whether a constraint leaves a group no choice.
+bool Decides(const ShardingConstraint& c) {
+  return !c.unknown && c.maximal_device < 0 && c.IsFullyClosed();
+}
+
+bool ShardedAlike(const ShardingConstraint& a, const ShardingConstraint& b) {
+  if (a.mesh != b.mesh || a.dims.size() != b.dims.size()) return false;
+  for (size_t d = 0; d < a.dims.size(); ++d) {
+    if (a.dims[d].axes != b.dims[d].axes) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// The group applies to the operands; the custom call has no value of its own.
+absl::Status Annotations::ReadGroup(InstrId id) {
+  const Instruction& i = m_.instr(id);
+  absl::string_view text = Attribute(i, kSdyShardingGroupId);
+  if (const size_t colon = text.find(':'); colon != absl::string_view::npos) {
+    text = text.substr(0, colon);
+  }
+  int64_t group = -1;
+  if (!absl::SimpleAtoi(text, &group) || group < 0 || m_.operands(i).size() != 1 ||
+      LeafShape(m_.operand(id, 0), 0) == nullptr) {
+    return ToStatus({.code = "E165",
+                     .message = "a sharding group needs one array and an id",
+                     .where = std::string(i.name),
+                     .expected = absl::StrCat(kSdyShardingGroupId, "=\"0 : i64\""),
+                     .found = std::string(text),
+                     .fix = "Give it one array operand and an id of 0 or more"});
+  }
+  const LeafId leaf = p_.leaves.leaf(m_.operand(id, 0));
+  const ShardingConstraint* now = p_.constraints[leaf.value];
+  ShardingConstraint c =
+      now != nullptr ? *now : OpenConstraint(p_.mesh, m_.instr(m_.operand(id, 0)).shape->rank());
+  c.shard_as = group;
+  p_.constraints[leaf.value] = Own(std::move(c));
+  return absl::OkStatus();
+}
+
+void WarnOfGroups(Program* program) {
+  Program& p = *program;
+  using Key = std::pair<bool, int64_t>;  // whether it is shard_as; its id
+  std::map<Key, LeafId> first, decided;
+  std::set<Key> told;
+  const auto warn = [&](const Key& key, LeafId a, LeafId b, const auto& what_of) {
+    if (!told.insert(key).second) return;
+    p.warnings.push_back(absl::StrCat("W211 the values %", p.module.instr(p.leaves.instr(a)).name,
+                                      " and %", p.module.instr(p.leaves.instr(b)).name,
+                                      " of sharding group ", key.second, " are ", what_of(a),
+                                      " and ", what_of(b), ", so that they are not sharded alike"));
+  };
+  for (uint32_t l = 0; l < p.constraints.size(); ++l) {
+    const LeafId leaf(l);
+    const ShardingConstraint* c = p.constraints[l];
+    if (c == nullptr || (c->shard_as < 0 && c->shard_like < 0)) continue;
+    if (!p.LeafShape(leaf)->IsArray()) continue;
+    const bool as = c->shard_as >= 0;
+    const Key key(as, as ? c->shard_as : c->shard_like);
+    const LeafId other = first.try_emplace(key, leaf).first->second;
+    if (p.LeafShape(other)->dims() != p.LeafShape(leaf)->dims()) {
+      warn(key, other, leaf, [&](LeafId x) { return p.LeafShape(x)->ToString(false); });
+      continue;
+    }
+    if (!Decides(*c)) continue;
+    const LeafId said = decided.try_emplace(key, leaf).first->second;
+    if (ShardedAlike(*p.constraints[said.value], *c)) continue;
+    warn(key, said, leaf, [&](LeafId x) {
+      const ShardingConstraint& own = *p.constraints[x.value];
+      ShardingBuilder b(own.mesh, static_cast<int>(own.dims.size()));
+      for (size_t d = 0; d < own.dims.size(); ++d) b.dims[d] = own.dims[d].axes;
+      return absl::StrCat("annotated ", b.Intern(p.module.context())->ToString());
+    });
+  }
+}
+
+}  // namespace shardcall::inline internal::import_internal
