@@ -211,13 +211,10 @@ void EncodeLoop(const float* from, int64_t count, uint16_t* to) {
 #if defined(__x86_64__) && defined(__GNUC__)
 // Uses the processor's F16C conversions. They agree with the functions above except for the
 // payload of a NaN that is converted to f16.
-bool HasF16C() {
-  static const bool has = [] {  // not every compiler knows "f16c" in __builtin_cpu_supports
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
-  }();
-  return has;
-}
+const bool has_f16c = [] {  // not every compiler knows "f16c" in __builtin_cpu_supports
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}();
 __attribute__((target("avx2,f16c"))) void DecodeF16C(const uint16_t* from, int64_t count,
                                                      float* to) {
   int64_t i = 0;
@@ -242,10 +239,10 @@ __attribute__((target("avx2,f16c"))) void EncodeF16C(const float* from, int64_t 
   EncodeLoop(from + i, count - i, to + i);
 }
 void DecodeF16s(const uint16_t* from, int64_t count, float* to) {
-  HasF16C() ? DecodeF16C(from, count, to) : DecodeLoop(from, count, to);
+  has_f16c ? DecodeF16C(from, count, to) : DecodeLoop(from, count, to);
 }
 void EncodeF16s(const float* from, int64_t count, uint16_t* to) {
-  HasF16C() ? EncodeF16C(from, count, to) : EncodeLoop(from, count, to);
+  has_f16c ? EncodeF16C(from, count, to) : EncodeLoop(from, count, to);
 }
 #else
 void DecodeF16s(const uint16_t* from, int64_t count, float* to) { DecodeLoop(from, count, to); }

@@ -16,6 +16,8 @@ namespace shardcall::inline internal {
 
 namespace {
 
+const int num_cores = std::max(1u, std::thread::hardware_concurrency());
+
 // A rendezvous ends when each device has had the core. With many devices this takes so long that
 // it is better to sleep.
 int YieldsFor(size_t members) {
@@ -109,8 +111,7 @@ void InProcessGroup::Open(Call& call) const {
 
 void InProcessGroup::Help(Call& call) const {
   if (call.state.Load() != kRunning) return;
-  static const int cores = std::max(1u, std::thread::hardware_concurrency());
-  const int first = std::max(0, sched_getcpu()) % cores * kSegments / cores;
+  const int first = std::max(0, sched_getcpu()) % num_cores * kSegments / num_cores;
   for (int s = 0; s < kSegments; ++s) {
     Segment& segment = call.segments[(first + s) % kSegments];
     int64_t done = 0;

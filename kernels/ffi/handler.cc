@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -107,20 +108,30 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
   }
   SHARDCALL_ASSIGN_OR_RETURN(entry.platform, PlatformFromName(entry.platform));
   auto key = std::make_tuple(entry.target, PlatformKey(entry.platform), entry.backend_config);
-  const auto state = state_.Lock();
-  const auto it = state->entries.find(key);
-  if (it == state->entries.end()) {
-    const HandlerEntry& added = state->entries.emplace(key, std::move(entry)).first->second;
-    state->order.push_back(key);
-    const auto watcher = state->watchers.find(PlatformKey(added.platform));
-    if (watcher == state->watchers.end()) return absl::OkStatus();
-    const absl::Status told = Tell(Watcher(watcher->second), added);
+  std::optional<HandlerEntry> before;
+  Watcher watcher;
+  {
+    const auto state = state_.Lock();
+    const auto [it, is_new] = state->entries.try_emplace(key, entry);
+    if (is_new) {
+      state->order.push_back(key);
+      const auto found = state->watchers.find(PlatformKey(entry.platform));
+      if (found != state->watchers.end()) watcher = found->second;
+    } else {
+      before = it->second;
+    }
+  }
+  if (!before.has_value()) {
+    if (watcher == nullptr) return absl::OkStatus();
+    // Not under the lock: an author's function may wait for other threads.
+    const absl::Status told = Tell(watcher, entry);
     if (told.ok()) return told;
+    const auto state = state_.Lock();
     state->entries.erase(key);
-    state->order.erase(std::find(state->order.begin(), state->order.end(), key));
+    std::erase(state->order, key);
     return told;
   }
-  const HandlerEntry& known = it->second;
+  const HandlerEntry& known = *before;
   if (!entry.functions.empty() && known.functions == entry.functions &&
       known.api_version == entry.api_version && known.traits == entry.traits) {
     return absl::OkStatus();
@@ -140,19 +151,26 @@ absl::Status HandlerRegistry::Register(HandlerEntry entry) {
 absl::Status HandlerRegistry::Watch(absl::string_view platform, Watcher watcher) {
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   const std::string key = PlatformKey(name);
-  const auto state = state_.Lock();
-  if (!state->watchers.emplace(key, watcher).second) {
+  bool is_new = false;
+  std::vector<HandlerEntry> known;
+  {
+    const auto state = state_.Lock();
+    is_new = state->watchers.emplace(key, watcher).second;
+    for (const auto& [of_entry, entry] : state->entries) {
+      if (is_new && std::get<1>(of_entry) == key) known.push_back(entry);
+    }
+  }
+  if (!is_new) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("platform ", name, " has a handler of targets already"),
          .fix = "register one handler per platform, and pass on from it"},
         absl::StatusCode::kAlreadyExists);
   }
-  for (const HandlerEntry* entry : List()) {  // a copy, since it may register more
-    if (PlatformKey(entry->platform) != key) continue;
-    const absl::Status told = Tell(watcher, *entry);
+  for (const HandlerEntry& entry : known) {
+    const absl::Status told = Tell(watcher, entry);
     if (told.ok()) continue;
-    state->watchers.erase(key);
+    state_.Lock()->watchers.erase(key);
     return told;
   }
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 #include "shardcall/sharding/base/stop.h"
@@ -19,7 +20,11 @@
 namespace shardcall {
 namespace {
 
-std::atomic<int> left_behind{0};
+// A child of fork() has none of them.
+struct LeftBehind {
+  std::atomic<int> threads{0};
+};
+std::atomic<int>& LeftBehindHere() { return OfThisProcess<LeftBehind>()->threads; }
 
 // Clocks count nanoseconds in 64 bits, so a time further ahead would overflow.
 constexpr absl::Duration kLongestWait = absl::Hours(24 * 365 * 100);
@@ -43,7 +48,7 @@ void Run(const std::shared_ptr<Call>& call) {
   const std::lock_guard<std::mutex> lock(call->mutex);
   call->returned = true;
   call->thrown = std::move(thrown);
-  if (call->left) --left_behind;
+  if (call->left) --LeftBehindHere();
   call->ended.notify_all();
 }
 
@@ -72,7 +77,7 @@ absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
     if (asked || left <= absl::ZeroDuration()) {
       if (call->returned) break;
       call->left = true;
-      ++left_behind;
+      ++LeftBehindHere();
       thread.detach();
       lock.unlock();
       return asked ? stop : late();
@@ -98,6 +103,6 @@ absl::Status CallWithin(absl::Duration deadline, const std::string& what,
   });
 }
 
-int CallsLeftBehind() { return left_behind; }
+int CallsLeftBehind() { return LeftBehindHere(); }
 
 }  // namespace shardcall

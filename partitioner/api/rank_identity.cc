@@ -25,14 +25,15 @@ std::string HashText(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::
 std::string SourceText(const std::string& source) {
   auto& sources =
       MadeAtFirstUse([] { return new Synchronized<std::map<std::string, std::string>>; });
-  const auto known = sources.Lock();
-  const auto [it, is_new] = known->try_emplace(source);
-  if (!is_new) return it->second;
+  {
+    const auto known = sources.Lock();
+    if (const auto it = known->find(source); it != known->end()) return it->second;
+  }
   const absl::StatusOr<std::string> bytes = ReadWholeFile(source);
-  it->second = bytes.ok() ? absl::StrCat("a library of ", bytes->size(), " bytes with hash ",
-                                         HashText(StableHash().AddBulk(*bytes).value()))
-                          : absl::StrCat("one of \"", source, "\"");
-  return it->second;
+  std::string text = bytes.ok() ? absl::StrCat("a library of ", bytes->size(), " bytes with hash ",
+                                               HashText(StableHash().AddBulk(*bytes).value()))
+                                : absl::StrCat("one of \"", source, "\"");
+  return sources.Lock()->try_emplace(source, std::move(text)).first->second;
 }
 
 void AddHandlers(const DeviceProgram& lowered, const HandlerRegistry* handlers,

@@ -7,9 +7,8 @@
 #ifndef SHARDCALL_SHARDING_BASE_MADE_ONCE_H_
 #define SHARDCALL_SHARDING_BASE_MADE_ONCE_H_
 
-#include <unistd.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +23,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 template <typename Key, typename Value>
 class MadeOnce {
  public:
-  // Beyond `most` values all are forgotten.
+  // All are forgotten where there would be more than `most`.
   explicit MadeOnce(size_t most = SIZE_MAX) : most_(most) {}
 
   // The value that was made for `key` before, else the result of `make`, an absl::StatusOr<Value>.
@@ -32,42 +31,49 @@ class MadeOnce {
   // the thread. Failures are not kept.
   template <typename Maker>
   absl::StatusOr<Value> GetOrMake(const Key& key, const Maker& make) {
-    const std::shared_ptr<Entry> entry = EntryOf(key);
-    if (Value value = entry->Get(); value != nullptr) return value;
+    Value value = {};
+    const std::shared_ptr<Entry> entry = Find(key, &value);
+    if (value != nullptr) return value;
+    // Not under the lock of the process: it may take long, and wait for other threads.
     const std::lock_guard<std::mutex> making(entry->making);
-    if (Value value = entry->Get(); value != nullptr) return value;
+    Find(key, &value);
+    if (value != nullptr) return value;
     absl::StatusOr<Value> made = make();
-    if (!made.ok()) return made;
-    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-    entry->value = *made;
+    if (made.ok()) Keep(key, entry, *made);
     return made;
   }
 
  private:
   struct Entry {
-    // Not while the value is made: that may take long, and wait for other threads.
-    Value Get() const {
-      const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-      return value;
-    }
-    const pid_t process = getpid();
+    const int64_t forks = ProcessLock::forks();
     std::mutex making;
     Value value = {};  // under the lock of the process
   };
+  using Entries = std::map<Key, std::shared_ptr<Entry>>;
 
-  std::shared_ptr<Entry> EntryOf(const Key& key) {
+  // The entry of a key, and its value if that is made.
+  std::shared_ptr<Entry> Find(const Key& key, Value* value) {
+    Entries forgotten;  // what the values own is freed without the lock
     const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-    if (entries_.size() > most_) entries_.clear();
-    std::shared_ptr<Entry>& entry = entries_[key];
-    // What the parent was making is not going to end here.
-    if (entry == nullptr || (entry->value == nullptr && entry->process != getpid())) {
-      entry = std::make_shared<Entry>();
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) {
+      *value = found->second->value;
+      // What a parent was making is not going to end here.
+      if (*value != nullptr || found->second->forks == ProcessLock::forks()) return found->second;
+    } else if (entries_.size() >= most_) {
+      forgotten.swap(entries_);
     }
-    return entry;
+    return entries_[key] = std::make_shared<Entry>();
+  }
+
+  void Keep(const Key& key, const std::shared_ptr<Entry>& entry, const Value& value) {
+    const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+    entry->value = value;
+    entries_[key] = entry;  // it may have been forgotten meanwhile
   }
 
   const size_t most_;
-  std::map<Key, std::shared_ptr<Entry>> entries_;  // under the lock of the process
+  Entries entries_;  // under the lock of the process
 };
 
 }  // namespace shardcall

@@ -5,6 +5,8 @@
 #ifndef SHARDCALL_SHARDING_BASE_PROCESS_LOCK_H_
 #define SHARDCALL_SHARDING_BASE_PROCESS_LOCK_H_
 
+#include <cstdint>
+
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -17,6 +19,8 @@ class ProcessLock {
   static ProcessLock& Only();
   void lock();
   void unlock();
+  // How many forks lie between this process and the first one that loaded this library.
+  static int64_t forks();
 
  private:
   constexpr ProcessLock() = default;

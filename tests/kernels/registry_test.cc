@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -155,6 +157,23 @@ TEST(HandlerRegistry, BuiltInsLeaveATakenNameAloneAndSayIt) {
   EXPECT_EQ(RegisterBuiltinHandlers(registry).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ((*registry.Find("rms_norm", "Host"))->source, "libx.so");
   EXPECT_TRUE(registry.Find("rms_norm_bwd", "Host").ok());
+}
+
+// Calls `ask` on a thread, and waits for it: a watcher may need another thread, which asks.
+void AskOnAThread(const std::function<void()>& ask) { std::thread(ask).join(); }
+
+TEST(HandlerRegistry, WatchersAreToldWhileOtherThreadsUseTheRegistry) {
+  HandlerRegistry r;
+  ASSERT_TRUE(r.Register(Entry("before")).ok());
+  std::vector<std::string> told;
+  const auto watch = [&](const HandlerEntry& entry) {
+    AskOnAThread([&] { EXPECT_TRUE(r.Find(entry.target, "Host").ok()); });
+    told.push_back(entry.target);
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(r.Watch("Host", watch).ok());
+  ASSERT_TRUE(r.Register(Entry("after")).ok());
+  EXPECT_THAT(told, ElementsAre("before", "after"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 #include "shardcall/sharding/base/stop.h"
+#include "tests/support/forked_child.h"
 
 namespace shardcall {
 namespace {
@@ -81,6 +82,7 @@ TEST(CallWithin, WhatDoesNotReturnIsLeftBehindWithWhatItUses) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("E319 the entry of \"x\" has not returned within 50ms"));
   EXPECT_EQ(CallsLeftBehind(), 1);
+  EXPECT_EQ(StatusOfChild(CallsLeftBehind), 0);  // its process does not have the thread
   EXPECT_FALSE(seen.expired());
   *go_on = true;
   AwaitAll();

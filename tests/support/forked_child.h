@@ -13,19 +13,21 @@
 
 namespace shardcall {
 
-// The wait status of a child that runs `body`, which returns its exit status. The child is killed
-// where it takes longer than `most`, also where it never comes out of fork().
+// The wait status of a child that runs `body`, which returns its exit status; -1 if there is no
+// child. It is killed where it takes longer than `most`, also where it never comes out of fork().
 template <typename Body>
 int StatusOfChild(Body body, std::chrono::seconds most = std::chrono::seconds(10)) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
+  if (child < 0) return -1;
   const auto end = std::chrono::steady_clock::now() + most;
   int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
     if (std::chrono::steady_clock::now() > end) kill(child, SIGKILL);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  return status;
+  return ended == child ? status : -1;
 }
 
 // Forks a child that calls `use`, `after` another thread began to. All that in a child: `use`,
@@ -34,16 +36,17 @@ template <typename Use>
 int StatusOfForkAtFirstUse(Use use, std::chrono::microseconds after = {}) {
   const auto first = [&] {
     std::atomic<bool> starts{false};
+    int of_other = 0;
     std::thread other([&] {
       while (!starts) {
       }
-      use();
+      of_other = use();
     });
     starts = true;
     if (after.count() > 0) std::this_thread::sleep_for(after);
     const int status = StatusOfChild(use);
     other.join();
-    return status == 0 ? 0 : 1;
+    return status == 0 && of_other == 0 ? 0 : 1;
   };
   return StatusOfChild(first, std::chrono::seconds(20));
 }

@@ -14,7 +14,10 @@
 #include "shardcall/kernels/ffi/typed_handler.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/kernels/ffi/xla/ffi_table.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
+#include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/synchronized.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -25,17 +28,19 @@ struct Unclaimed {
   SelfRegistration handler;
 };
 
-// Never destroyed, since libraries may call at any time.
+// What threads of this process load. Never destroyed, since libraries may call at any time.
 struct Process {
   std::mutex mutex;
   std::condition_variable load_ended;
   std::vector<LibraryLoad*> open;
   std::vector<Unclaimed> unclaimed;
-  std::map<const void*, std::shared_ptr<const SelfRegistrations>> libraries;  // by handle
 };
-Process& TheProcess() {
-  static auto* const process = new Process;
-  return *process;
+Process& TheProcess() { return *OfThisProcess<Process>(); }
+
+// By handle. A child of fork() has the libraries of its parent.
+using Libraries = std::map<const void*, std::shared_ptr<const SelfRegistrations>>;
+Synchronized<Libraries>& LoadedLibraries() {
+  return MadeAtFirstUse([] { return new Synchronized<Libraries>; });
 }
 
 thread_local LibraryLoad* loading = nullptr;
@@ -95,7 +100,7 @@ LibraryLoad::LibraryLoad(std::string path) : path_(std::move(path)), before_(loa
 LibraryLoad::~LibraryLoad() {
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> lock(process.mutex);
-  process.open.erase(std::find(process.open.begin(), process.open.end(), this));
+  std::erase(process.open, this);  // a child of its start-up code has no open ones
   if (process.open.empty()) process.unclaimed.clear();
   loading = before_;
   process.load_ended.notify_all();
@@ -135,7 +140,8 @@ void LibraryLoad::Keep(void* handle) {
     found_.handlers.push_back(std::move(u->handler));
   }
   process.unclaimed.erase(claimed, process.unclaimed.end());
-  std::shared_ptr<const SelfRegistrations>& known = process.libraries[handle];
+  const auto libraries = LoadedLibraries().Lock();
+  std::shared_ptr<const SelfRegistrations>& known = (*libraries)[handle];
   if (known != nullptr && found_.empty()) return;
   auto all = known == nullptr ? std::make_shared<SelfRegistrations>()
                               : std::make_shared<SelfRegistrations>(*known);
@@ -182,9 +188,8 @@ abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args) {
 }
 
 std::shared_ptr<const SelfRegistrations> SelfRegistrationsOf(void* handle) {
-  Process& process = TheProcess();
-  const std::lock_guard<std::mutex> lock(process.mutex);
-  std::shared_ptr<const SelfRegistrations>& known = process.libraries[handle];
+  const auto libraries = LoadedLibraries().Lock();
+  std::shared_ptr<const SelfRegistrations>& known = (*libraries)[handle];
   if (known == nullptr) known = std::make_shared<const SelfRegistrations>();
   return known;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/xla/ffi_future.h"
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/steady_time.h"
 
 namespace shardcall::abi {
@@ -26,13 +28,10 @@ struct LiveFutures {
   absl::Mutex mutex;
   absl::CondVar completed;
   absl::flat_hash_map<const void*, std::unique_ptr<abi::Future>> futures;
-  uintptr_t last = 0;
 };
+LiveFutures& Live() { return *OfThisProcess<LiveFutures>(); }
 
-LiveFutures& Live() {
-  static LiveFutures* const live = new LiveFutures;
-  return *live;
-}
+std::atomic<uintptr_t> last_handle{0};
 
 }  // namespace
 
@@ -40,7 +39,7 @@ abi::Future* NewFfiFuture() {
   // A handle is a number, not an address: if a reused address were set twice, that would complete
   // another future.
   const absl::MutexLock lock(&Live().mutex);
-  auto* const handle = reinterpret_cast<abi::Future*>(++Live().last << 4);
+  auto* const handle = reinterpret_cast<abi::Future*>(++last_handle << 4);
   Live().futures[handle] = std::make_unique<abi::Future>();
   return handle;
 }

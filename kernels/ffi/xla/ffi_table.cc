@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/xla/ffi_table.h"
 
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "shardcall/kernels/ffi/xla/ffi_context.h"
 #include "shardcall/kernels/ffi/xla/ffi_error.h"
 #include "shardcall/kernels/ffi/xla/ffi_future.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -376,8 +378,10 @@ abi::Api MakeTable(int minor) {
 }  // namespace
 
 const abi::Api* internal::FfiTable(int minor) {
-  static const abi::Api tables[] = {MakeTable(1), MakeTable(2), MakeTable(3), MakeTable(4),
-                                    MakeTable(5)};
+  const auto& tables = internal::MadeAtFirstUse([] {
+    return new std::array<abi::Api, 5>{MakeTable(1), MakeTable(2), MakeTable(3), MakeTable(4),
+                                       MakeTable(5)};
+  });
   SHARDCALL_CHECK(minor >= abi::kOldestMinorVersion && minor <= abi::kNewestMinorVersion);
   return &tables[minor - abi::kOldestMinorVersion];
 }

@@ -21,6 +21,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -40,8 +41,7 @@ struct Registered {
   nb::object to_hlo;  // converts StableHLO bytes to a serialised HloModuleProto
 
   static Registered& OfProcess() {
-    static auto* const registered = new Registered;  // never freed: Python ends before statics
-    return *registered;
+    return MadeAtFirstUse([] { return new Registered; });  // Python ends before statics
   }
 };
 

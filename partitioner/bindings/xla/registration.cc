@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -274,12 +272,17 @@ absl::Status Registry::RegisterCustomTypeId(absl::string_view name, int64_t* typ
   SHARDCALL_ASSIGN_OR_RETURN(const std::string on, PlatformFromName(platform));
   SHARDCALL_ASSIGN_OR_RETURN(*type_id, RegisterFfiType(name, *type_id, deleter));
   const auto key = std::make_pair(PlatformKey(on), std::string(name));
-  const auto types = types_.Lock();
-  if (!types->ids.emplace(key, *type_id).second) return absl::OkStatus();
-  const auto handler = types->handlers.find(key.first);
-  if (handler == types->handlers.end()) return absl::OkStatus();
-  const absl::Status told = TellType(handler->second, on, name, *type_id);
-  if (!told.ok()) types->ids.erase(key);
+  CustomTypeIdHandler handler;
+  {
+    const auto types = types_.Lock();
+    if (!types->ids.emplace(key, *type_id).second) return absl::OkStatus();
+    const auto found = types->handlers.find(key.first);
+    if (found == types->handlers.end()) return absl::OkStatus();
+    handler = found->second;
+  }
+  // An author's function: not under the lock, since it may wait for other threads.
+  const absl::Status told = TellType(handler, on, name, *type_id);
+  if (!told.ok()) types_.Lock()->ids.erase(key);
   return told;
 }
 
@@ -288,20 +291,23 @@ absl::Status Registry::RegisterCustomTypeIdHandler(absl::string_view platform,
   SHARDCALL_ASSIGN_OR_RETURN(const std::string name, PlatformFromName(platform));
   if (handler == nullptr) return NullHandler(name, "type ids");
   const std::string key = PlatformKey(name);
-  const auto types = types_.Lock();
-  if (!types->handlers.emplace(key, handler).second) {
+  const auto all = [&] {
+    const auto types = types_.Lock();
+    const bool added = types->handlers.emplace(key, handler).second;
+    return std::make_pair(added, added ? types->ids : decltype(types->ids)());
+  }();
+  if (!all.first) {
     return ToStatus(
         {.code = "E141",
          .message = absl::StrCat("platform ", name, " has a handler of type ids already"),
          .fix = "register one handler per platform, and pass on from it"},
         absl::StatusCode::kAlreadyExists);
   }
-  const auto all = types->ids;  // the handler may register more
-  for (const auto& [type, id] : all) {
+  for (const auto& [type, id] : all.second) {
     if (type.first != key) continue;
     const absl::Status told = TellType(handler, name, type.second, id);
     if (told.ok()) continue;
-    types->handlers.erase(key);
+    types_.Lock()->handlers.erase(key);
     return told;
   }
   return absl::OkStatus();
@@ -320,13 +326,13 @@ SharedRegistry::SharedRegistry() {
 }
 
 struct SharedRegistry::Turn {
-  const pid_t process = getpid();
+  const int64_t forks = ProcessLock::forks();
   std::recursive_mutex mutex;
 };
 
 std::shared_ptr<SharedRegistry::Turn> SharedRegistry::ForThisProcess() {
   const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-  if (turn_ == nullptr || turn_->process != getpid()) turn_ = std::make_shared<Turn>();
+  if (turn_ == nullptr || turn_->forks != ProcessLock::forks()) turn_ = std::make_shared<Turn>();
   return turn_;
 }
 

@@ -146,6 +146,8 @@ absl::Status RegisterBuiltins(TargetRegistry& targets, HandlerRegistry& handlers
 class SharedRegistry {
  public:
   SharedRegistry();  // with the shipped targets
+  SharedRegistry(const SharedRegistry&) = delete;
+  SharedRegistry& operator=(const SharedRegistry&) = delete;
 
   // The present state, without later registrations. Never null.
   std::shared_ptr<const Registry> Snapshot();

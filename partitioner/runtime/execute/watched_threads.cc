@@ -20,6 +20,7 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/runtime/execute/active_runs.h"
 #include "shardcall/partitioner/runtime/execute/device_threads.h"
+#include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 #include "shardcall/sharding/base/stop.h"
@@ -27,7 +28,11 @@
 namespace shardcall::inline internal {
 namespace {
 
-std::atomic<int> left_behind{0};
+// A child of fork() has none of them.
+struct LeftBehind {
+  std::atomic<int> threads{0};
+};
+std::atomic<int>& LeftBehindHere() { return OfThisProcess<LeftBehind>()->threads; }
 
 // State that the threads share; the last one releases it.
 struct Shared {
@@ -54,7 +59,7 @@ void RunDevice(Shared& shared, int d) {
   const std::lock_guard<std::mutex> lock(shared.mutex);
   device.returned = true;
   ++shared.returned;
-  if (device.left) --left_behind;
+  if (device.left) --LeftBehindHere();
   if (shared.returned == shared.started) shared.changed.notify_all();
 }
 
@@ -216,7 +221,7 @@ class Watch {
       Shared::Device& device = shared_.devices[d];
       if (device.returned) continue;
       device.left = true;
-      ++left_behind;
+      ++LeftBehindHere();
     }
   }
 
@@ -255,6 +260,6 @@ absl::Status RunWatched(const std::string& name, int num_devices, absl::Duration
   return watch.failure().ok() ? active.status() : watch.failure();
 }
 
-int ThreadsLeftBehind() { return left_behind + CallsLeftBehind(); }
+int ThreadsLeftBehind() { return LeftBehindHere() + CallsLeftBehind(); }
 
 }  // namespace shardcall::inline internal

@@ -28,15 +28,15 @@ void Round(float* values, int64_t n) {
 }  // namespace
 
 void DecodeBf16(const uint16_t* in, float* out, int64_t n) {
-  static const auto fn = BestForCpu<Decode>();
+  const auto fn = BestForCpu<Decode>();
   fn(in, out, n);
 }
 void EncodeBf16(const float* in, uint16_t* out, int64_t n) {
-  static const auto fn = BestForCpu<Encode>();
+  const auto fn = BestForCpu<Encode>();
   fn(in, out, n);
 }
 void RoundToBf16(float* values, int64_t n) {
-  static const auto fn = BestWideForCpu<Round>();
+  const auto fn = BestWideForCpu<Round>();
   fn(values, n);
 }
 

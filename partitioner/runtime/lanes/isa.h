@@ -27,9 +27,8 @@ namespace shardcall::inline internal {
 
 // Whether the processor supports what the second copies are compiled for.
 inline bool HasAvx2() {
-  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
-                          __builtin_cpu_supports("popcnt");
-  return has;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("popcnt");
 }
 
 template <auto kFn>
@@ -42,10 +41,8 @@ struct Avx2Copy<kFn> {
 };
 
 inline bool HasAvx512() {
-  static const bool has = HasAvx2() && __builtin_cpu_supports("avx512f") &&
-                          __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  return has;
+  return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 template <auto kFn>
 struct Avx512Copy;

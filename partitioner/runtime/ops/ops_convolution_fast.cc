@@ -285,7 +285,7 @@ void SumOfProducts(const T* const* x, const T* const* y, int64_t count, T* out, 
 // Depthwise: each group has one input and one output feature. Lanes are features.
 template <typename T>
 void ByFeatures(const Operands<T>& p, int64_t images, int64_t features) {
-  static const auto sum_of_products = BestForCpu<SumOfProducts<T>>();
+  const auto sum_of_products = BestForCpu<SumOfProducts<T>>();
   const int64_t image = Product(p.in) * features, window = Product(p.window.size);
   std::vector<const T*> x(window), y(window);
   T* result = p.result;
