@@ -35,6 +35,7 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       computation_map_(program.module.num_computations()),
       control_edges_(program.module, &result_.module),
       whole_copies_(program, &result_.module),
+      stated_(context_, program.num_partitions > 1),
       one_device_(std::make_unique<OneDeviceLocalizer>(this)) {}
 
 Localizer::~Localizer() = default;

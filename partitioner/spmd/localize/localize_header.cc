@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
@@ -39,7 +38,8 @@ void Localizer::MakeHeader() {
   Module& m = result_.module;
   const ModuleHeader& from = global_.header;
   m.header = from;
-  m.header.frontend = WithoutSdy(context_, from.frontend);
+  m.header.frontend = stated_.OfResult(
+      from.frontend, global_.instr(global_.comp(global_.entry()).root).shape, plan_.outputs);
   m.header.propagate_to_parameters = {false};
   m.header.propagate_to_output = {false};
   m.header.num_partitions = program_.num_partitions;

@@ -10,7 +10,9 @@ void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
   Instruction copy = instr;
   copy.sharding = nullptr;
-  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.frontend = instr.computation == global_.entry()
+                      ? stated_.OfValue(instr.frontend, instr.shape, d.final)
+                      : WithoutSdy(context_, instr.frontend);
   copy.shape = LocalShapeOf(instr.shape, d.final);
   copy.extra = -1;
   const InstrId local_id = local().Add(builder().computation(), copy, {});
@@ -84,7 +86,7 @@ void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
   const InstrId init = Assemble(instr.shape, carry);
   Instruction copy = instr;
   copy.sharding = nullptr;
-  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.frontend = stated_.OfValue(instr.frontend, instr.shape, d.operands);
   copy.shape = builder().shape(init);
   copy.extra = -1;
   copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
@@ -107,7 +109,7 @@ void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
   }
   Instruction copy = instr;
   copy.sharding = nullptr;
-  copy.frontend = WithoutSdy(context_, instr.frontend);
+  copy.frontend = stated_.OfValue(instr.frontend, instr.shape, d.produced);
   copy.shape = LocalShapeOf(instr.shape, d.produced);
   copy.extra = -1;
   copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });

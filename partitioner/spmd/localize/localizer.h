@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/spmd/localize/control_edges.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
+#include "shardcall/partitioner/spmd/localize/stated_shardings.h"
 #include "shardcall/partitioner/spmd/localize/whole_copies.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
@@ -153,6 +154,7 @@ class Localizer {
   absl::flat_hash_map<CompId, InstrId> caller_;  // the instruction that calls a computation
   ControlEdges control_edges_;
   WholeCopies whole_copies_;
+  StatedShardings stated_;
   std::unique_ptr<OneDeviceLocalizer> one_device_;
   absl::Status status_;
 };
