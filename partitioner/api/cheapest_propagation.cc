@@ -1,43 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/cheapest_propagation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "shardcall/partitioner/propagation/even_edges.h"
+#include "shardcall/partitioner/propagation/propagator.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
 namespace shardcall::inline internal {
+namespace {
+
+class Search {
+ public:
+  Search(const Program& program, RuleTable& rules, const PartitionOptions& options)
+      : program_(program), rules_(rules), options_(options), propagator_(program, rules) {}
+
+  absl::Status Run() {
+    SHARDCALL_ASSIGN_OR_RETURN(std::vector<PropagationResult> results,
+                               propagator_.RunInEachOrder(Options()));
+    if (results.size() == 1) {
+      best_ = std::move(results[0]);
+      return absl::OkStatus();
+    }
+    for (PropagationResult& result : results) SHARDCALL_RETURN_IF_ERROR(Try(std::move(result)));
+    // None has a plan: that of the first says why.
+    if (!plan_.has_value()) {
+      SHARDCALL_ASSIGN_OR_RETURN(best_, propagator_.Run(Options()));
+      return absl::OkStatus();
+    }
+    return ChooseByRule();
+  }
+
+  PropagationResult TakeBest() { return std::move(best_); }
+  std::optional<Plan> TakePlan() { return std::move(plan_); }
+  std::vector<TriedOrder> TakeTried() { return std::move(tried_); }
+
+ private:
+  PropagationOptions Options() const { return {options_.propagate, options_.spmd.cost}; }
+
+  // Plans the propagation, and keeps it if it is the cheapest so far.
+  absl::Status Try(PropagationResult result) {
+    if (options_.even_edges) EvenResults(program_, &result);  // the edges as they will be
+    absl::StatusOr<Plan> made = MakePlan(program_, result, rules_, options_.spmd, &memo_);
+    if (!made.ok()) return CheckStop();
+    tried_.push_back({result.conflicts, made->bytes, made->seconds, result.choices});
+    if (plan_.has_value() &&
+        (made->bytes > tried_.front().bytes || made->seconds >= plan_->seconds)) {
+      return absl::OkStatus();
+    }
+    for (TriedOrder& t : tried_) t.taken = &t == &tried_.back();
+    plan_ = *std::move(made);
+    best_ = std::move(result);
+    return absl::OkStatus();
+  }
+
+  absl::Status ChooseByRule() {
+    std::vector<Conflict> met = best_.met;
+    std::stable_sort(met.begin(), met.end(),
+                     [](const Conflict& a, const Conflict& b) { return a.bytes > b.bytes; });
+    if (met.size() == 1) return absl::OkStatus();  // the orders were for it alone
+    if (met.size() > kMostChoices) met.resize(kMostChoices);
+    for (const Conflict& conflict : met) {
+      const ConflictOrder now = best_.conflicts;
+      for (ConflictOrder order : kConflictOrders) {
+        if (order == now) continue;
+        PropagationOptions options = Options();
+        options.conflicts = best_.conflicts;
+        options.choices = best_.choices;
+        std::erase_if(options.choices, [&](const auto& c) { return c.op == conflict.op; });
+        options.choices.push_back({conflict.op, order});
+        SHARDCALL_ASSIGN_OR_RETURN(PropagationResult result, propagator_.Run(options));
+        if (result.sharding == best_.sharding && result.outputs == best_.outputs) continue;
+        SHARDCALL_RETURN_IF_ERROR(Try(std::move(result)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  RuleTable& rules_;
+  const PartitionOptions& options_;
+  Propagator propagator_;
+  PlanMemo memo_;
+  PropagationResult best_;
+  std::optional<Plan> plan_;
+  std::vector<TriedOrder> tried_;
+};
+
+}  // namespace
 
 absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, RuleTable& rules,
                                                       const PartitionOptions& options,
                                                       std::vector<TriedOrder>* tried,
                                                       std::optional<Plan>* plan) {
-  SHARDCALL_ASSIGN_OR_RETURN(
-      std::vector<PropagationResult> results,
-      PropagateInEachOrder(program, rules, {options.propagate, options.spmd.cost}));
-  tried->clear();
-  plan->reset();
-  if (results.size() == 1) return std::move(results[0]);
-  size_t best = 0;
-  PlanMemo memo;
-  for (size_t k = 0; k < results.size(); ++k) {
-    if (options.even_edges) EvenResults(program, &results[k]);  // the edges as they will be
-    absl::StatusOr<Plan> made = MakePlan(program, results[k], rules, options.spmd, &memo);
-    if (!made.ok()) {
-      SHARDCALL_RETURN_IF_ERROR(CheckStop());
-      continue;
-    }
-    tried->push_back({results[k].conflicts, made->bytes, made->seconds});
-    if (plan->has_value() &&
-        (made->bytes > tried->front().bytes || made->seconds >= (*plan)->seconds)) {
-      continue;
-    }
-    *plan = *std::move(made);
-    best = k;
-  }
-  return std::move(results[best]);
+  Search search(program, rules, options);
+  SHARDCALL_RETURN_IF_ERROR(search.Run());
+  *tried = search.TakeTried();
+  *plan = search.TakePlan();
+  return search.TakeBest();
 }
 
 }  // namespace shardcall::inline internal

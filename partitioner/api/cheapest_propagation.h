@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of the propagations that differ in which of two factors takes an axis (conflict_order.h), the
 // one whose plan takes the least time by the cost model, of those that send no more than the order
-// of Shardy does (ConflictOrder::kWait).
+// of Shardy does (ConflictOrder::kWait). First one order for all conflicts, then the others for the
+// ops of one rule at a time, those with the largest tensors first: each is kept if it is cheaper.
+// Bounded by kMostChoices.
 #ifndef SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
 #define SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
 
@@ -12,6 +14,9 @@
 #include "shardcall/partitioner/api/partition.h"
 
 namespace shardcall::inline internal {
+
+// Rules whose ops may have an order of their own, or at least are tried with one.
+inline constexpr int kMostChoices = 8;
 
 // Errors: those of Propagate. An order whose plan fails is not taken if another has a plan;
 // `tried` gets the orders with different results, and `plan` the plan of the one that is taken;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/api/collective_reasons.h"
+#include "shardcall/partitioner/api/conflicts.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/page_content.h"
 #include "shardcall/partitioner/api/report.h"
@@ -26,15 +27,7 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
   std::string out =
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
                       p.instructions_in, p.local.module.num_instructions());
-  if (!p.global->tried_orders.empty()) {
-    const auto append = [&](std::string* text, const TriedOrder& t) {
-      absl::StrAppend(text, ConflictOrderName(t.order), " ", HumanBytes(t.bytes),
-                      absl::StrFormat(" %.3g ms", 1e3 * t.seconds),
-                      t.order == p.global->shardings.conflicts ? " (taken)" : "");
-    };
-    absl::StrAppend(
-        &out, "conflicts over axes: ", absl::StrJoin(p.global->tried_orders, ", ", append), "\n");
-  }
+  absl::StrAppend(&out, ConflictsText(*p.global, whole_reasons));
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,

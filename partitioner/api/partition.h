@@ -52,10 +52,13 @@ struct StageTimes {
   double parse = 0, import = 0, propagate = 0, partition = 0, cleanup = 0, print = 0;
 };
 
-// An order of conflicts that was tried, and what its plan costs (Plan::bytes, Plan::seconds).
+// An order of conflicts that was tried, alone or with choices for some ops, and what its plan costs
+// (Plan::bytes, Plan::seconds).
 struct TriedOrder {
   ConflictOrder order;
   double bytes, seconds;
+  std::vector<ConflictChoice> choices = {};
+  bool taken = false;
 };
 
 // The program up to propagation.

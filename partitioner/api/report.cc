@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/conflicts.h"
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -184,13 +185,8 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                             {"to", g.to->ToString()},
                             {"bytes_moved", g.bytes}});
   }
-  if (!p.global->tried_orders.empty()) {
-    j["conflicts"] = {{"order", ConflictOrderName(p.global->shardings.conflicts)},
-                      {"tried", Json::array()}};
-    for (const TriedOrder& t : p.global->tried_orders) {
-      j["conflicts"]["tried"].push_back(
-          {{"order", ConflictOrderName(t.order)}, {"bytes", t.bytes}, {"seconds", t.seconds}});
-    }
+  if (Json conflicts = ConflictsJson(*p.global); !conflicts.is_null()) {
+    j["conflicts"] = std::move(conflicts);
   }
   j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
                      {"flops_per_s", options.cost.flop_rate},

@@ -32,7 +32,38 @@ void PropagationEngine::QueueLeaf(LeafId leaf) {
   for (uint32_t n : graph_.nodes_of(leaf)) Queue(n, 0);
 }
 
+void PropagationEngine::SetOrders(const PropagationOptions& options) {
+  conflicts_ = options.conflicts;
+  own_orders_.clear();
+  met_.clear();
+  met_rules_.clear();
+  if (options.choices.empty()) return;
+  absl::flat_hash_map<InstrId, ConflictOrder> of_op;
+  for (const ConflictChoice& c : options.choices) of_op[c.op] = c.order;
+  for (int n = 0; n < graph_.num_nodes(); ++n) {
+    const Node& node = graph_.node(n);
+    const auto chosen = of_op.find(node.instr);
+    if (chosen != of_op.end() && node.rule != nullptr) own_orders_[node.rule] = chosen->second;
+  }
+}
+
+void PropagationEngine::NoteConflict(const Node& node, const Contest& contest) {
+  if (!met_rules_.insert(node.rule).second) return;
+  const auto& bytes = node.rule->bytes;
+  const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  Conflict met = {.op = node.instr,
+                  .bytes = *std::max_element(bytes.begin(), bytes.end()),
+                  .value = leaves[contest.tensor],
+                  .axis = contest.axis};
+  for (int k = 0; k < 2; ++k) {
+    const Contest::Side& side = contest.sides[k];
+    met.sides[k] = {side.dim, leaves[side.from], side.from_dim};
+  }
+  met_.push_back(met);
+}
+
 const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const LeafId> leaves) {
+  const ConflictOrder order = OrderOf(node.rule);
   uint64_t hash = reinterpret_cast<uintptr_t>(node.rule);
   for (LeafId l : leaves) {
     hash = MixHash(hash, reinterpret_cast<uintptr_t>(sharding_[l.value]));
@@ -42,7 +73,7 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   const Memo* found = memo_table_.Find(hash, [&](const Memo& m) {
     if (m.rule != node.rule || m.tensors.size() != leaves.size()) return false;
     // Without a conflict all orders have the same result.
-    if (m.order != conflicts_ && m.result.contested) return false;
+    if (m.order != order && m.result.contested) return false;
     for (size_t k = 0; k < leaves.size(); ++k) {
       if (m.tensors[k].sharding != sharding_[leaves[k].value] ||
           m.tensors[k].limits != limits_[leaves[k].value]) {
@@ -56,14 +87,14 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
   for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
   Memo& memo = memos_.emplace_back();
   memo.rule = node.rule;
-  memo.order = conflicts_;
+  memo.order = order;
   memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
   // Tokens have no sharding; a step sees them as replicated.
   for (StepTensor& t : tensors) {
     if (t.sharding != nullptr) continue;
     t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
   }
-  memo.result = Step(*node.rule, tensors, conflicts_);
+  memo.result = Step(*node.rule, tensors, order);
   memo_table_.Insert(hash, &memo);
   return memo.result;
 }
@@ -87,7 +118,7 @@ void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
     Queue(n, basic);
     return;
   }
-  contested_ = contested_ || step.contested;
+  if (step.contested) NoteConflict(node, step.contest);
   if (step.stage > stage) {
     Queue(n, step.stage);
     return;
@@ -312,8 +343,7 @@ bool PropagationEngine::KeepIndexedWhole(const CostModel& cost) {
 }
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOptions& options) {
-  conflicts_ = options.conflicts;
-  contested_ = false;
+  SetOrders(options);
   imposed_.clear();
   branch_results_.clear();
   imposed_constraints_.clear();
@@ -352,6 +382,8 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
   result.provenance = provenance_;
   result.outputs = OutputShardings();
   result.conflicts = conflicts_;
+  result.choices = options.choices;
+  result.met = met_;
   return result;
 }
 

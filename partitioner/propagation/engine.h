@@ -34,9 +34,6 @@ class PropagationEngine {
   PropagationEngine(const Program& program, RuleTable& rules);
   // Each run starts from the program's annotations.
   absl::StatusOr<PropagationResult> Run(const PropagationOptions& options);
-  // Whether two factors wanted one axis in some tensor of the last run, so that another order of
-  // conflicts may have another result.
-  bool contested() const { return contested_; }
 
  private:
   struct Memo {
@@ -99,6 +96,12 @@ class PropagationEngine {
   void VisitRule(uint32_t n, const Node& node, int stage);
   void VisitBoundary(uint32_t n, const Node& node);
   absl::Status Apply(absl::Span<const Pending> group);
+  ConflictOrder OrderOf(const StepRule* rule) const {
+    const auto own = own_orders_.find(rule);
+    return own == own_orders_.end() ? conflicts_ : own->second;
+  }
+  void SetOrders(const PropagationOptions& options);
+  void NoteConflict(const Node& node, const Contest& contest);
   const StepResult& StepOf(const Node& node, absl::Span<const LeafId> leaves);
   void Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p, const BaseMesh* mesh,
                int64_t bytes);
@@ -123,7 +126,9 @@ class PropagationEngine {
   PropagationGraph graph_;
 
   ConflictOrder conflicts_ = ConflictOrder::kWait;
-  bool contested_ = false;
+  absl::flat_hash_map<const StepRule*, ConflictOrder> own_orders_;  // of choices
+  std::vector<Conflict> met_;
+  absl::flat_hash_set<const StepRule*> met_rules_;
 
   // By canonical leaf.
   std::vector<const Sharding*> sharding_;

@@ -19,6 +19,26 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+// An axis that two factors want in a value, each for a dimension, as they have it in a dimension of
+// another value. Ops of one rule are one conflict: this is the first that was met.
+struct Conflict {
+  struct Side {
+    int dim = -1;
+    LeafId from;
+    int from_dim = -1;
+  };
+  InstrId op;
+  int64_t bytes = 0;  // of the largest value of that op
+  LeafId value;
+  AxisRef axis;
+  Side sides[2];
+};
+// Ops of the same rule as `op` have this order, whatever that of the others is.
+struct ConflictChoice {
+  InstrId op;
+  ConflictOrder order;
+};
+
 struct PropagationResult {
   // By leaf; leaves of one canonical leaf hold the same pointer. Never null for
   // arrays; null for tokens and empty tuples. Its manual axes are those in
@@ -32,6 +52,8 @@ struct PropagationResult {
   // inside the program.
   std::vector<const Sharding*> outputs;
   ConflictOrder conflicts = ConflictOrder::kWait;
+  std::vector<ConflictChoice> choices;
+  std::vector<Conflict> met;  // conflicts, in the order in which they were met
   // For example "argument 0 -> %dot.3 operand 0 -> result".
   std::string Explain(const Program& program, LeafId leaf) const;
 };
@@ -41,16 +63,11 @@ struct PropagationOptions {
   // By which a loop's indexed arrays are kept whole while it runs, or not (indexed_carries.h).
   CostModel cost = {};
   ConflictOrder conflicts = ConflictOrder::kWait;
+  std::vector<ConflictChoice> choices = {};
 };
 
 absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,
                                             const PropagationOptions& options);
-
-// The different results of all orders of conflicts, that of ConflictOrder::kWait first. One, at
-// the cost of one, for a program without conflicts, which is the usual case. The order in
-// `options` is ignored.
-absl::StatusOr<std::vector<PropagationResult>> PropagateInEachOrder(
-    const Program& program, RuleTable& rules, const PropagationOptions& options);
 
 }  // namespace shardcall
 

@@ -28,6 +28,8 @@ class Reasons {
   // "argument 0 -> %y operand 0 -> result -> (120 more steps) -> %z operand 0 -> result". Where the
   // dimensions of a value have their axes by different ways: "dim 0: argument 0 -> ..; dim 1: ..".
   std::string Of(LeafId leaf);
+  // The same of the axes of one dimension, which has some.
+  std::string OfDim(LeafId leaf, int dim) { return OfDim({program_.leaves.canonical(leaf), dim}); }
 
  private:
   // A dimension of a canonical leaf.

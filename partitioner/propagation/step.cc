@@ -65,6 +65,7 @@ class Stepper {
   // Whether two factors wanted one axis in a tensor, in any run, of an op for which the order of
   // conflicts matters.
   bool contested() const { return contested_ && rule_.base_level >= 1; }
+  const Contest& contest() const { return contest_; }
 
  private:
   // Factor f has the sharding `axes` in tensor `from`, the largest tensor with that sharding.
@@ -226,9 +227,20 @@ class Stepper {
       wanted.push_back(Behind(mesh_, Have(t, c.factor), c.axes));
       for (size_t j = 0; j + 1 < wanted.size() && !contested_; ++j) {
         contested_ = Overlaps(wanted[j], wanted.back());
+        if (contested_) NoteContest(t, candidates[j], c, wanted[j], wanted.back());
       }
     }
     return wanted;
+  }
+
+  void NoteContest(int t, const Candidate& a, const Candidate& b, Axes axes_a, Axes axes_b) {
+    const auto side = [&](const Candidate& c) {
+      return Contest::Side{DimOf(t, c.factor), c.from, DimOf(c.from, c.factor)};
+    };
+    const auto both = std::find_if(axes_a.begin(), axes_a.end(), [&](const AxisRef& axis) {
+      return Overlaps(absl::MakeConstSpan(&axis, 1), axes_b);
+    });
+    contest_ = {t, *both, {side(a), side(b)}};
   }
 
   static int Rank(FactorKind kind) {
@@ -304,6 +316,7 @@ class Stepper {
 
   const ConflictOrder order_;
   bool contested_ = false;
+  Contest contest_;
   const StepRule& rule_;
   const ShardingRule& r_;
   absl::Span<const StepTensor> tensors_;
@@ -407,6 +420,7 @@ void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* resu
   Proposals last;
   stepper.Run(kNumLevels - 1, true, &last);
   result->contested = stepper.contested();
+  result->contest = stepper.contest();
   if (last.empty()) return;
   int last_stage = kNumStages - 1;
   while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;

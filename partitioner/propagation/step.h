@@ -88,10 +88,23 @@ struct Proposal {
 
 using Proposals = absl::InlinedVector<Proposal, 4>;
 
+// Two factors that want one axis in a tensor, each for a dimension of it, as they have it in a
+// dimension of another tensor.
+struct Contest {
+  struct Side {
+    int dim = -1;
+    int from = -1, from_dim = -1;  // tensor, dimension
+  };
+  int tensor = -1;
+  AxisRef axis;
+  Side sides[2];
+};
+
 struct StepResult {
   const BaseMesh* mesh = nullptr;
   int stage = kNumStages;  // first stage with proposals; kNumStages: none at all
-  bool contested = false;  // two factors want one axis in a tensor
+  bool contested = false;
+  Contest contest;  // the first one, if contested
   Proposals proposals;
 };
 

@@ -94,6 +94,9 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   out.partition.propagate = o.no_propagate == 0;
   if (o.max_reshard_bytes > 0) out.partition.spmd.max_reshard_bytes = o.max_reshard_bytes;
   if (o.deadline_s > 0) out.deadline = absl::Seconds(o.deadline_s);
+  if (o.conflicts != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(out.partition.conflicts, ParseConflictOrder(o.conflicts));
+  }
   for (int k = 0; o.allow_replicate != nullptr && k < kLongestList; ++k) {
     if (o.allow_replicate[k] == nullptr) break;
     out.partition.allow_replicate.push_back(o.allow_replicate[k]);

@@ -40,6 +40,9 @@ typedef struct Shardcall_Options {
   const char* const* allow_replicate; /* targets that may be gathered; ends with null */
   int64_t max_reshard_bytes;          /* 0: no bound */
   double deadline_s;                  /* of a wait for another device; 0: 60 */
+  const char* conflicts;              /* what takes an axis that two dimensions of a value could
+                                         have: "wait", "larger" or "smaller"; null or "cheapest":
+                                         what leads to the cheapest plan; others: E212 */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 
 /* The module annotated with the decided shardings; with no_propagate it partitions to

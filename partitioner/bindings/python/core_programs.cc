@@ -161,6 +161,7 @@ std::unique_ptr<Program> PartitionForJax(const Request& request,
          .platform = platform,
          .registry = &request.targets->registry,
          .allow_replicate = options.allow_replicate,
+         .conflicts = options.conflicts,
          .spmd = options.spmd,
          .observe = [called](const Module& module) { *called = CalledTargets(module); }});
   });
@@ -365,6 +366,10 @@ void DefinePrograms(nb::module_& m) {
       "write_file",
       [](const std::string& path, const std::string& text) { Check(WriteWholeFile(path, text)); },
       "path"_a, "text"_a);
+  // Raises E212 for what is no order.
+  m.def(
+      "check_conflicts", [](const std::string& order) { Take(ParseConflictOrder(order)); },
+      "order"_a);
   m.def("partition", &PartitionProgram, "request"_a);
   m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
         "platform"_a);

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
   partition.num_partitions = request.num_partitions;
   partition.targets = &request.registry->rules;
   partition.allow_replicate = request.allow_replicate;
+  partition.conflicts = request.conflicts;
   partition.spmd = request.spmd;
   partition.even_edges = true;
   SHARDCALL_ASSIGN_OR_RETURN(const std::string platform, PlatformFromName(request.platform));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct FrameworkRequest {
   std::string platform = "Host";       // of kernels/ffi/platform.h
   const Registry* registry = nullptr;  // not owned, outlives the result
   std::vector<std::string> allow_replicate = {};
+  std::optional<ConflictOrder> conflicts = std::nullopt;  // as PartitionOptions has it
   SpmdOptions spmd = {};
   // Called with the program as it was read.
   std::function<void(const Module& module)> observe = {};

@@ -91,6 +91,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         key = key_over(settings.targets, rules if key[0] else None, plugins if key[1] else None)
         limit = limit or settings.max_reshard_bytes
         allowed = allowed or settings.allow_replicate
+        conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
     made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)

@@ -471,6 +471,12 @@ static void WrongPrograms(Shardcall_Registry* registry) {
   CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
   Shardcall_Program_Destroy(program);
   program = NULL;
+  options.conflicts = "largest";
+  CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E212", "largest");
+  options.conflicts = "larger";
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  Shardcall_Program_Destroy(program);
+  program = NULL;
   options.num_partitions = -1;
   CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E148", "num_partitions -1");
   options.num_partitions = 8;

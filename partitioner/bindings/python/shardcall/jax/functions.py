@@ -23,7 +23,8 @@ compat.register_exclusion(__file__)
 
 @contextlib.contextmanager
 def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
-                allow_replicate: Targets = (), max_reshard_bytes: int = 0, strict: bool = False,
+                allow_replicate: Targets = (), max_reshard_bytes: int = 0,
+                conflicts: str = 'cheapest', strict: bool = False,
                 report: Path = '') -> Iterator[None]:
     """Within it, what jax.jit compiles for several devices is partitioned by shardcall.
 
@@ -36,6 +37,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       plugins: paths of manifests and of libraries with rules and kernels.
       allow_replicate: targets without a rule that may be gathered, or ('all',).
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
+      conflicts: as of `shardcall.partition` (E212).
       strict: what cannot be taken over is an error, not a warning.
       report: a folder: each program that is compiled writes a page and JSON there. A
         folder that cannot be written is a warning (W209).
@@ -46,7 +48,8 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
     """
     compiling.install()
     made = _settings.make(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
-                          max_reshard_bytes=max_reshard_bytes, strict=strict, report=report)
+                          max_reshard_bytes=max_reshard_bytes, conflicts=conflicts,
+                          strict=strict, report=report)
     outermost = contextlib.nullcontext()
     if _settings.current() is None:
         outermost = compiling.check_outermost(made, 'shardcall.jax.partitioner')
@@ -148,15 +151,16 @@ class Jitted(_core.Dispatch):
 
 
 def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
-        allow_replicate: Targets = (), max_reshard_bytes: int = 0, strict: bool = False,
-        report: Path = '', **options: Any) -> Any:
+        allow_replicate: Targets = (), max_reshard_bytes: int = 0, conflicts: str = 'cheapest',
+        strict: bool = False, report: Path = '', **options: Any) -> Any:
     """jax.jit with shardcall's partitioner.
 
         step = sj.jit(train_step, donate_argnums=0, rules={'my_norm': '... d, d -> ... d'})
 
     Args:
       fun: the function; None: a decorator is returned.
-      rules, plugins, allow_replicate, max_reshard_bytes, strict, report: as of `partitioner`.
+      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, strict, report: as of
+        `partitioner`.
       **options: those of jax.jit.
 
     Returns:
@@ -170,7 +174,8 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     jax.grad makes of it outside is compiled by XLA's: differentiate inside, or use `partitioner`.
     """
     ours = dict(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
-                max_reshard_bytes=max_reshard_bytes, strict=strict, report=report)
+                max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, strict=strict,
+                report=report)
     if fun is None:
         return functools.partial(jit, **ours, **options)
     compiling.install()
@@ -230,7 +235,8 @@ def _program(function, args, kwargs, given):
 
 def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
             plugins: Optional[Paths] = None, allow_replicate: Optional[Targets] = None,
-            max_reshard_bytes: Optional[int] = None, **kwargs: Any) -> Report:
+            max_reshard_bytes: Optional[int] = None, conflicts: Optional[str] = None,
+            **kwargs: Any) -> Report:
     """What the devices send when the function is called so, and why.
 
         print(sj.explain(step, params, batch))
@@ -238,8 +244,8 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     Args:
       function: of `jit`, of jax.jit, or a plain one; or what its `lower` gives.
       *args, **kwargs: as it is called; arrays or jax.ShapeDtypeStruct with shardings.
-      rules, plugins, allow_replicate, max_reshard_bytes: as of `partitioner`; None: those of the
-        function of `jit`, else of the `partitioner` around.
+      rules, plugins, allow_replicate, max_reshard_bytes, conflicts: as of `partitioner`; None:
+        those of the function of `jit`, else of the `partitioner` around.
 
     Returns:
       A shardcall.Report. Nothing runs and XLA compiles nothing.
@@ -250,7 +256,7 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     """
     return Report(_program(function, args, kwargs, dict(
         rules=rules, plugins=plugins, allow_replicate=allow_replicate,
-        max_reshard_bytes=max_reshard_bytes)))
+        max_reshard_bytes=max_reshard_bytes, conflicts=conflicts)))
 
 
 def expect(function: Callable, *args: Any, contract: str, **kwargs: Any) -> None:

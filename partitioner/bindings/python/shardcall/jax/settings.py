@@ -6,6 +6,7 @@ import threading
 
 import jax
 
+from shardcall import _core
 from shardcall import options
 from shardcall import registry
 from shardcall.jax import compat
@@ -17,6 +18,7 @@ class Settings:
     targets: tuple  # keys from targets.key_of
     allow_replicate: tuple
     max_reshard_bytes: int
+    conflicts: str
     strict: bool
     report: str
     only_partition: bool = False  # compile nothing
@@ -33,9 +35,12 @@ def _one_of(settings):
     return _known.setdefault(fields, settings)
 
 
-def _checked(*, allow_replicate=(), max_reshard_bytes=0, strict=False, report=''):
+def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', strict=False,
+             report=''):
+    _core.check_conflicts(conflicts)
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
+                conflicts=conflicts,
                 strict=bool(strict), report=os.fspath(report))
 
 

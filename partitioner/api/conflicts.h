@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `explain` and the report tell of conflicts over axes: what was tried, and what each was
+// about.
+#ifndef SHARDCALL_PARTITIONER_API_CONFLICTS_H_
+#define SHARDCALL_PARTITIONER_API_CONFLICTS_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "shardcall/partitioner/api/partition.h"
+
+namespace shardcall::inline internal {
+
+// "" for a program whose propagation is the same in all orders of conflicts. Of the conflicts, the
+// first kMostConflictsTold.
+inline constexpr int kMostConflictsTold = 10;
+std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons);
+// Null likewise.
+nlohmann::ordered_json ConflictsJson(const PropagatedProgram& p);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_API_CONFLICTS_H_
