@@ -208,7 +208,7 @@ def totals(rows):
 
 
 def table(rows):
-    newest = next(iter(xla_bytes.record()))
+    newest = next(iter(sections.record(xla_bytes.RECORD)))
     dumped = {program_of(n) for n in rows if command.is_of_newest(n)}
     alone = sorted({program_of(n) for n in rows} - dumped)
     out = HEAD.format(seconds=SECONDS_A_STEP, newest=newest,

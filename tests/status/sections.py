@@ -1,6 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sections of tests/STATUS.md, each with a maker of its own."""
 import argparse
+import json
+import os
+
+
+def numbers(version):
+    return [int(part) for part in version.split('.')]
+
+
+def is_newest(version):
+    """Whether that jaxlib takes the files of JAX 0.12."""
+    return numbers(version) >= [0, 12]
+
+
+def record(path):
+    """{version of jaxlib, the newest first: {file: what it says, or why it does not}}."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding='utf-8') as f:
+        found = json.load(f)
+    return {version: found[version] for version in sorted(found, key=numbers, reverse=True)}
+
+
+def write_record(path, version, found):
+    """Adds what that jaxlib says. One that is as new in kind gives way: the newest stands there, and
+    0.10.2 beside it."""
+    kept = {v: files for v, files in record(path).items() if is_newest(v) != is_newest(version)}
+    with open(path, 'w', encoding='utf-8') as f:
+        json.dump({**kept, version: dict(sorted(found.items()))}, f, indent=0)
+        f.write('\n')
 
 
 def with_section(text, made, title):

@@ -12,7 +12,6 @@ jaxlib 0.12 and later take the files that JAX 0.12 dumped, SHARDCALL_NEWEST_CORP
 takes the others."""
 
 import collections
-import json
 import os
 import sys
 
@@ -40,17 +39,11 @@ keep are left out.
 WORDS = ('same', 'more', 'less', 'other', 'beyond')
 
 
-def record():
-    with open(RECORD, encoding='utf-8') as f:
-        found = json.load(f)
-    return {v: found[v] for v in sorted(found, key=xla_bytes.numbers, reverse=True)}
-
-
 def section():
     out = HEAD + '\n| jaxlib | files | values | same | more | less | other | empty |\n' + \
         '|---' * 8 + '|\n'
     whys = collections.Counter()
-    for version, files in record().items():
+    for version, files in sections.record(RECORD).items():
         compared = [f for f in files.values() if isinstance(f, dict)]
         for style in ('sdy', 'gspmd'):
             of_style = [f for n, f in files.items() if isinstance(f, dict) and style in n]
@@ -59,15 +52,15 @@ def section():
         whys.update(why for f in compared for why, *_ in f['differ'])
     out += '\n| Less or other, because | values |\n|---|---|\n'
     out += ''.join(xla_bytes.row((propagation_diff.WHY[why], n)) for why, n in whys.most_common())
-    newest = next(iter(record()))
+    newest = next(iter(sections.record(RECORD)))
     out += f'\n| Of jaxlib {newest} | values | ours | XLA | because |\n|---|---|---|---|---|\n'
-    for name, of_file in record()[newest].items():
+    for name, of_file in sections.record(RECORD)[newest].items():
         if not isinstance(of_file, dict):
             continue
         kinds = collections.Counter(tuple(d[:3]) for d in of_file['differ'])
         for (why, ours, theirs), n in kinds.most_common():
             out += xla_bytes.row((f'in `{name}`', n, f'`{ours}`', f'`{theirs}`', why))
-    refused = {n: why for n, why in record()[newest].items() if isinstance(why, str)}
+    refused = {n: why for n, why in sections.record(RECORD)[newest].items() if isinstance(why, str)}
     if refused:
         out += '\n| Not compared | because |\n|---|---|\n'
         out += ''.join(xla_bytes.row((f'in `{n}`', why)) for n, why in refused.items())
@@ -82,7 +75,7 @@ def make_record():
     for path in command.hlo_files(corpus_only=bool(os.environ.get('SHARDCALL_CORPUS'))):
         name = os.path.basename(path)
         if name.endswith('.v3.hlo') or \
-                command.is_of_newest(name) != xla_bytes.is_newest(version):
+                command.is_of_newest(name) != sections.is_newest(version):
             continue
         program = propagation_diff.Program(name, propagation_diff.read(path), None)
         answer = differential.compare(program)
@@ -92,13 +85,7 @@ def make_record():
                        for v in answer[1]]}
         print(name, answer if isinstance(answer, str) else dict(answer[0]), flush=True)
     differential.close()
-    kept = {}
-    if os.path.exists(RECORD):
-        kept = {v: files for v, files in record().items()
-                if xla_bytes.is_newest(v) != xla_bytes.is_newest(version)}
-    with open(RECORD, 'w', encoding='utf-8') as f:
-        json.dump({**kept, version: dict(sorted(found.items()))}, f, indent=0)
-        f.write('\n')
+    sections.write_record(RECORD, version, found)
 
 
 def wrong(text):

@@ -14,7 +14,6 @@ tests/support/collective_bytes.py. The record has the files with Shardy's and wi
 annotations, under the names of JAX 0.10.2; where XLA does not partition, it has the reason.
 """
 
-import json
 import math
 import os
 import re
@@ -24,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'support'))
 import collective_bytes  # noqa: E402
 import command  # noqa: E402
+import sections  # noqa: E402
 
 RECORD = os.path.join(HERE, 'xla_bytes.json')
 TITLE = '## Bytes against XLA'
@@ -37,22 +37,6 @@ its version dumps. XLA gathers the operands of custom calls, which here have a r
 """
 TOTALS = ('jaxlib', 'files', 'send no more than by XLA', 'both send in',
           'geometric mean of their ratios', 'ours in all', 'by XLA in all')
-
-
-def record():
-    """{version of jaxlib, the newest first: {file: XLA's bytes, or why it does not partition}}."""
-    with open(RECORD, encoding='utf-8') as f:
-        found = json.load(f)
-    return {version: found[version] for version in sorted(found, key=numbers, reverse=True)}
-
-
-def numbers(version):
-    return [int(part) for part in version.split('.')]
-
-
-def is_newest(version):
-    """Whether that jaxlib takes the files of JAX 0.12."""
-    return numbers(version) >= [0, 12]
 
 
 def rounded(count):
@@ -89,9 +73,9 @@ def section(counts, newest_counts):
     """`counts`, `newest_counts`: {name of JAX 0.10.2: our bytes} in its files, and in those of
     JAX 0.12."""
     out = HEAD + row(TOTALS) + '|---' * len(TOTALS) + '|\n'
-    versions = record()
+    versions = sections.record(RECORD)
     for version, theirs in versions.items():
-        of_files = newest_counts if is_newest(version) else counts
+        of_files = newest_counts if sections.is_newest(version) else counts
         out += row(totals(version, compared(of_files, theirs)))
     newest, theirs = next(iter(versions.items()))
     pairs = compared(newest_counts, theirs)
@@ -128,18 +112,14 @@ def make_record():
     partitioner, found, version = xla_partitioner.Partitioner(), {}, jaxlib.__version__
     for path in command.hlo_files():
         name = os.path.basename(path)
-        if name.endswith('.v3.hlo') or command.is_of_newest(name) != is_newest(version):
+        if name.endswith('.v3.hlo') or command.is_of_newest(name) != sections.is_newest(version):
             continue
         answer = partitioner.ask(path)
         found[command.twin(name)] = rounded(collective_bytes.total(answer['text'])) \
             if 'text' in answer else without_paths(answer.get('why', ''))
         print(name, found[command.twin(name)], flush=True)
     partitioner.close()
-    # One that is as new in kind gives way: the newest, and 0.10.2 once beside it.
-    kept = {v: files for v, files in record().items() if is_newest(v) != is_newest(version)}
-    with open(RECORD, 'w', encoding='utf-8') as f:
-        json.dump({**kept, version: dict(sorted(found.items()))}, f, indent=0)
-        f.write('\n')
+    sections.write_record(RECORD, version, found)
 
 
 if __name__ == '__main__':

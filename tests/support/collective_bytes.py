@@ -60,12 +60,12 @@ def type_of(operand, types):
     name, *indices = operand.split('#')
     text = types[name]
     for index in indices:
-        text = _elements(text)[int(index)]
+        text = elements(text)[int(index)]
     return text
 
 
-def _elements(text):
-    """The types that a tuple type holds."""
+def elements(text):
+    """What stands between the brackets around a tuple's type or sharding."""
     found, depth, start = [], 0, 1
     for at, c in enumerate(text):
         depth += (c in '([{') - (c in ')]}')

@@ -52,8 +52,7 @@ def leaves(type_text, sharding):
     """[(element type, dims, sharding)] of the arrays of a value; the sharding of a tuple is a list,
     or one for all."""
     types = _parts(type_text)
-    inside = sharding[1:-1].strip()
-    given = _split(inside) if inside.startswith('{') else \
+    given = collective_bytes.elements(sharding) if sharding.startswith('{{') else \
         [sharding] * len(types)
     if len(given) != len(types):
         return []
@@ -76,15 +75,4 @@ def of_constants(text):
 def _parts(type_text):
     if not type_text.startswith('('):
         return [type_text]
-    return [leaf for part in _split(type_text[1:-1]) for leaf in _parts(part.strip())]
-
-
-def _split(text):
-    """At the commas outside of brackets."""
-    parts, depth, start = [], 0, 0
-    for at, c in enumerate(text):
-        depth += (c in '([{') - (c in ')]}')
-        if c == ',' and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]] if text.strip() else []
+    return [leaf for part in collective_bytes.elements(type_text) for leaf in _parts(part.strip())]

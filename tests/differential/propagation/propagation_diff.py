@@ -44,7 +44,6 @@ class Program:
 class Value:
     """One that differs."""
     word: str
-    opcode: str
     mark: int
     ours: str
     theirs: str
@@ -99,19 +98,24 @@ class Differential:
 
     def compare(self, program):
         """({word of verdict.WORDS: values}, [Value] of those that differ), or why not."""
-        import command
         import marks
-        import verdict
         text, opcodes = marks.marked(program.text)
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, 'program.hlo')
             with open(path, 'w', encoding='utf-8') as f:
                 f.write(text)
-            ours = command.run(['propagate', path, *flags(program), *command.device_flags(path)],
-                               timeout=60)
-            if ours.code != 0:
-                return ours.err.strip()[:200]
-            theirs = self.xla.ask(path, self.after, program.may_set)
+            return self.compare_marked(program, path, text, opcodes)
+
+    def compare_marked(self, program, path, text, opcodes):
+        """The same of the text with marks, which is that of the file, too."""
+        import command
+        import marks
+        import verdict
+        ours = command.run(['propagate', path, *flags(program), *command.device_flags(path)],
+                           timeout=60)
+        if ours.code != 0:
+            return ours.err.strip()[:200]
+        theirs = self.xla.ask(path, self.after, program.may_set)
         if 'text' not in theirs:
             return 'XLA: ' + re.sub(r'\s+', ' ', theirs['why'])[:200]
         devices, counts, differ = self.devices_of(text), collections.Counter(), []
@@ -128,21 +132,18 @@ class Differential:
                 if word in ('less', 'other'):
                     why = verdict.devices_only(a[2], b[2], len(a[1]), devices) and 'devices'
                     name = value[2] + (f'#{k}' if value[0].startswith('(') else '')
-                    differ.append((name, Value(word, opcodes[mark], mark, a[2], b[2], why)))
+                    differ.append((name, Value(word, mark, a[2], b[2], why)))
         if any(not v.why for _, v in differ):
-            self.explain(program, text, ours.out, differ)
+            self.explain(program, path, ours.out, differ)
         return counts, [v for _, v in differ]
 
-    def explain(self, program, text, ours, differ):
+    def explain(self, program, path, ours, differ):
         """Fills in why values differ, of which the names are given."""
         import command
         import marks
         constant = marks.of_constants(ours)
-        with tempfile.NamedTemporaryFile('w', suffix='.hlo', encoding='utf-8') as f:
-            f.write(text)
-            f.flush()
-            trace = command.run(['propagate', f.name, *flags(program),
-                                 *command.device_flags(f.name), '--trace'], timeout=60).out
+        trace = command.run(['propagate', path, *flags(program), *command.device_flags(path),
+                             '--trace'], timeout=60).out
         reasons = dict(re.match(r'%(\S+) \S*(.*)', line).groups() for line in trace.splitlines()
                        if re.match(r'%\S+ ', line))
         for name, v in differ:
