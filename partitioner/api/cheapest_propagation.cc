@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
-#include "shardcall/partitioner/propagation/propagator.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
@@ -16,11 +16,11 @@ namespace {
 class Search {
  public:
   Search(const Program& program, RuleTable& rules, const PartitionOptions& options)
-      : program_(program), rules_(rules), options_(options), propagator_(program, rules) {}
+      : program_(program), rules_(rules), options_(options), engine_(program, rules) {}
 
   absl::Status Run() {
     SHARDCALL_ASSIGN_OR_RETURN(std::vector<PropagationResult> results,
-                               propagator_.RunInEachOrder(Options()));
+                               engine_.RunInEachOrder(Options()));
     if (results.size() == 1) {
       best_ = std::move(results[0]);
       return absl::OkStatus();
@@ -28,7 +28,7 @@ class Search {
     for (PropagationResult& result : results) SHARDCALL_RETURN_IF_ERROR(Try(std::move(result)));
     // None has a plan: that of the first says why.
     if (!plan_.has_value()) {
-      SHARDCALL_ASSIGN_OR_RETURN(best_, propagator_.Run(Options()));
+      SHARDCALL_ASSIGN_OR_RETURN(best_, engine_.Run(Options()));
       return absl::OkStatus();
     }
     return ChooseByRule();
@@ -72,7 +72,7 @@ class Search {
         options.choices = best_.choices;
         std::erase_if(options.choices, [&](const auto& c) { return c.op == conflict.op; });
         options.choices.push_back({conflict.op, order});
-        SHARDCALL_ASSIGN_OR_RETURN(PropagationResult result, propagator_.Run(options));
+        SHARDCALL_ASSIGN_OR_RETURN(PropagationResult result, engine_.Run(options));
         if (result.sharding == best_.sharding && result.outputs == best_.outputs) continue;
         SHARDCALL_RETURN_IF_ERROR(Try(std::move(result)));
       }
@@ -83,7 +83,7 @@ class Search {
   const Program& program_;
   RuleTable& rules_;
   const PartitionOptions& options_;
-  Propagator propagator_;
+  PropagationEngine engine_;
   PlanMemo memo_;
   PropagationResult best_;
   std::optional<Plan> plan_;

@@ -343,6 +343,7 @@ bool PropagationEngine::KeepIndexedWhole(const CostModel& cost) {
 }
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOptions& options) {
+  SHARDCALL_RETURN_IF_ERROR(rules_.status());
   SetOrders(options);
   imposed_.clear();
   branch_results_.clear();

@@ -32,8 +32,12 @@ namespace shardcall::inline internal {
 class PropagationEngine {
  public:
   PropagationEngine(const Program& program, RuleTable& rules);
-  // Each run starts from the program's annotations.
+  // Each run starts from the program's annotations. Errors: also those of the rules.
   absl::StatusOr<PropagationResult> Run(const PropagationOptions& options);
+  // The different results of all orders of conflicts, that of ConflictOrder::kWait first. One, at
+  // the cost of one, for a program without conflicts, which is the usual case. The order in
+  // `options` is ignored.
+  absl::StatusOr<std::vector<PropagationResult>> RunInEachOrder(const PropagationOptions& options);
 
  private:
   struct Memo {

@@ -4,23 +4,15 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/propagation/propagation.h"
-#include "shardcall/partitioner/propagation/propagator.h"
 #include "shardcall/partitioner/propagation/reasons.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 inline namespace internal {
 
-Propagator::Propagator(const Program& program, RuleTable& rules)
-    : rules_(rules), engine_(program, rules) {}
-
-absl::StatusOr<PropagationResult> Propagator::Run(const PropagationOptions& options) {
-  SHARDCALL_RETURN_IF_ERROR(rules_.status());
-  return engine_.Run(options);
-}
-
-absl::StatusOr<std::vector<PropagationResult>> Propagator::RunInEachOrder(
+absl::StatusOr<std::vector<PropagationResult>> PropagationEngine::RunInEachOrder(
     const PropagationOptions& options) {
   std::vector<PropagationResult> results;
   PropagationOptions of_order = options;
@@ -41,7 +33,7 @@ absl::StatusOr<std::vector<PropagationResult>> Propagator::RunInEachOrder(
 
 absl::StatusOr<PropagationResult> Propagate(const Program& program, RuleTable& rules,
                                             const PropagationOptions& options) {
-  return Propagator(program, rules).Run(options);
+  return PropagationEngine(program, rules).Run(options);
 }
 
 std::string PropagationResult::Explain(const Program& program, LeafId leaf) const {

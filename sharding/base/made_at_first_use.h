@@ -13,23 +13,29 @@
 
 namespace shardcall::inline internal {
 
+// The object at `place`, which the first thread that needs it makes under the lock that a fork
+// waits for: a child finds it made, or not begun. `make` may wait for no other thread.
+template <typename T, typename Make>
+T& MadeAt(std::atomic<T*>& place, const Make& make) {
+  T* made = place.load(std::memory_order_acquire);
+  if (made != nullptr) return *made;
+  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
+  made = place.load(std::memory_order_relaxed);
+  if (made == nullptr) {
+    made = make();
+    place.store(made, std::memory_order_release);
+  }
+  return *made;
+}
+
 // The one result of `make`, a lambda that returns a pointer, for each place in the source. It is
-// never destroyed. Unlike a static variable of a function, it is made under the lock that a fork
-// waits for, so that a child finds it made, or not begun; a child that is forked while another
-// thread makes a static variable waits for it for ever. `make` may wait for no other thread.
+// never destroyed. It is for what would be a static variable of a function: a child that is forked
+// while another thread makes one of these waits for it for ever.
 template <typename Make>
 auto& MadeAtFirstUse(const Make& make) {
   using T = std::remove_pointer_t<std::invoke_result_t<const Make&>>;
   static constinit std::atomic<T*> object{nullptr};
-  T* made = object.load(std::memory_order_acquire);
-  if (made != nullptr) return *made;
-  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-  made = object.load(std::memory_order_relaxed);
-  if (made == nullptr) {
-    made = make();
-    object.store(made, std::memory_order_release);
-  }
-  return *made;
+  return MadeAt(object, make);
 }
 
 }  // namespace shardcall::inline internal

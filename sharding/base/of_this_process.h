@@ -6,17 +6,15 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <mutex>
 
-#include "shardcall/sharding/base/process_lock.h"
+#include "shardcall/sharding/base/made_at_first_use.h"
 
 namespace shardcall::inline internal {
 
 template <typename T>
 struct ObjectOfProcess {
   static inline constinit std::atomic<T*> object{nullptr};
-  // From load on, and the object is made under the lock that a fork waits for: a child that is
-  // forked at its first use finds it made, or not begun.
+  // From load on, so that no fork comes between it and the object.
   static inline const int at_fork = pthread_atfork(nullptr, nullptr, [] {
     if (object.load(std::memory_order_relaxed) != nullptr) object.store(new T);
   });
@@ -27,17 +25,8 @@ struct ObjectOfProcess {
 // the parent's. Making a T may wait for no other thread.
 template <typename T>
 T* OfThisProcess() {
-  std::atomic<T*>& object = ObjectOfProcess<T>::object;
-  T* made = object.load(std::memory_order_acquire);
-  if (made != nullptr) return made;
   (void)&ObjectOfProcess<T>::at_fork;
-  const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
-  made = object.load(std::memory_order_relaxed);
-  if (made == nullptr) {
-    made = new T;
-    object.store(made, std::memory_order_release);
-  }
-  return made;
+  return &MadeAt(ObjectOfProcess<T>::object, [] { return new T; });
 }
 
 }  // namespace shardcall::inline internal

@@ -59,7 +59,7 @@ TEST(ProcessLock, AThreadThatForksWhileItHoldsItHoldsItInTheChild) {
               {
                 const auto inner = value.Lock();
               }
-              bool taken = false;
+              std::atomic<bool> taken{false};
               std::thread other([&] {
                 const std::lock_guard<ProcessLock> lock(ProcessLock::Only());
                 taken = true;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "shardcall/partitioner/propagation/propagator.h"
+#include "shardcall/partitioner/propagation/engine.h"
 #include "tests/partitioner/propagation/propagation_testing.h"
 
 namespace shardcall {
@@ -41,7 +41,7 @@ TEST(Conflicts, OrdersOfConflictsLeadToTheirOwnResults) {
       kShardedWeights, {{"parameter(1), @[{'a'}, {}]", "parameter(1), @[{}, {'a'}]"}});
   Program program = Import(Expand(text), {.num_partitions = 8});
   RuleTable rules(program, {});
-  const auto results = Propagator(program, rules).RunInEachOrder({});
+  const auto results = PropagationEngine(program, rules).RunInEachOrder({});
   ASSERT_TRUE(results.ok()) << results.status();
   const auto of = [&](const PropagationResult& r, const char* name) {
     return r.sharding[program.leaves.leaf(FindInstr(program, name), 0).value]->ToString();
@@ -93,9 +93,9 @@ TEST(Conflicts, AreToldWithWhatEachSideBrings) {
 TEST(Conflicts, OpsOfOneRuleMayHaveAnOrderOfTheirOwn) {
   Program program = Import(Expand(kTwoKinds), {.num_partitions = 8});
   RuleTable rules(program, {});
-  Propagator propagator(program, rules);
+  PropagationEngine engine(program, rules);
   const auto shardings = [&](std::vector<ConflictChoice> choices) {
-    const auto r = propagator.Run({.conflicts = ConflictOrder::kLarger, .choices = choices});
+    const auto r = engine.Run({.conflicts = ConflictOrder::kLarger, .choices = choices});
     EXPECT_TRUE(r.ok()) << r.status();
     std::string out;
     for (const char* name : {"h", "g"}) {
@@ -115,7 +115,7 @@ TEST(Conflicts, WithoutAConflictThereIsOneResult) {
                                                  {"parameter(1), @[{'a'}, {}]", "parameter(1)"}})),
                            {.num_partitions = 8});
   RuleTable rules(program, {});
-  const auto results = Propagator(program, rules).RunInEachOrder({});
+  const auto results = PropagationEngine(program, rules).RunInEachOrder({});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->size(), 1);
 }

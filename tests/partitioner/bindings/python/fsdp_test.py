@@ -16,6 +16,7 @@ try:
     import jax
     import jax.numpy as jnp
     import numpy as np
+    import shardcall
     import shardcall.jax as sj
 except ImportError as e:
     print(f'SKIPPED: {e}')
@@ -151,6 +152,26 @@ class Fsdp(unittest.TestCase):
         self.assertEqual(len(taken), 1)
         self.assertIn('choices', taken[0])
         self.assertLess(taken[0]['bytes'], 0.8 * min(alike))
+
+    def test_an_order_of_conflicts_can_be_chosen(self):
+        def product(x, v, w):
+            return jnp.tanh(x @ v) @ w
+
+        mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ('data', 'model'))
+        x, v, w = (jax.device_put((np.arange(np.prod(dims), dtype=np.float32) % 7 - 3).reshape(dims),
+                                  NamedSharding(mesh, P(*spec))) for dims, spec in (
+            ((16, 32), ('data',)), ((32, 64), (None, 'data')), ((64, 32), ('data',))))
+        sent = {order: sj.explain(product, x, v, w, conflicts=order).total_bytes
+                for order in ('cheapest', 'wait', 'larger', 'smaller')}
+        self.assertEqual(sent['cheapest'], min(sent.values()), sent)
+        self.assertGreater(max(sent.values()), min(sent.values()), sent)
+        for order, bytes_sent in sent.items():
+            ours = sj.jit(product, conflicts=order)
+            self.assertEqual(sj.explain(ours, x, v, w).total_bytes, bytes_sent)
+            np.testing.assert_allclose(ours(x, v, w), product(x, v, w), rtol=1e-5)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(product, conflicts='largest')
+        self.assertEqual(raised.exception.code, 'E212')
 
     def test_mlp(self):
         self.all_of('mlp')
