@@ -6,6 +6,7 @@
 // lists, and tiles that do not divide, have a device order of their own. Meshes whose cuts
 // contradict each other (2x3 against 3x2) get separate base meshes.
 //
+// A tiling over some devices is converted as the one over all in which the others have copies.
 // Conversions are exact or fail: E162 for axes, E163 for a mesh, rank or device that does not fit
 // the program, E164 for a sharding that the target form cannot express.
 #ifndef SHARDCALL_SHARDING_CONVERT_H_
@@ -60,19 +61,20 @@ class MeshCollector {
   // not cut its axes any further.
   void AddBase(const Mesh& mesh);
   // The mesh of a sharding of any kind; tuples are visited element by element. Kinds other than
-  // tiled and V3 (inline mesh) add none. E160 for a device list that is not a permutation.
+  // tiled and V3 (inline mesh) add none. E160 for a device list that names a device twice.
   absl::Status AddTiling(const HloSharding& sharding);
   absl::Status AddTiling(const NamedSharding& sharding);  // its inline mesh
 
   // `num_devices`: the program's partitions, or 0 for the number of devices of the largest mesh.
   // E163 for a mesh over another number of devices, except for maximal meshes and the mesh without
-  // axes.
+  // axes, and for a tiling over more. A tiling over fewer is taken as one over all
+  // (subset_tiling.h); if it has no such form, FromHlo refuses it.
   absl::StatusOr<MeshSet> Finish(Context& context, int64_t num_devices = 0);
 
  private:
   std::vector<Mesh> meshes_;  // the first of them are base meshes
   size_t num_bases_ = 0;
-  std::vector<TileRuns> tilings_;
+  std::vector<HloSharding> tilings_;
 };
 
 // A fully specified sharding from the constraint that a program gives; open dims become closed.

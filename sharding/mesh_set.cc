@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/subset_tiling.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -145,6 +146,23 @@ absl::Status CheckCover(const Mesh& m) {
        .fix = "Give axes whose sizes multiply to the number of devices"});
 }
 
+// Calls `add` with the runs of each tiling in a program of `n` devices. Those over all devices come
+// first: the program's main mesh is one of theirs.
+template <typename Add>
+absl::Status EachRuns(absl::Span<const HloSharding> tilings, int64_t n, const Add& add) {
+  for (const bool subsets : {false, true}) {
+    for (const HloSharding& t : tilings) {
+      if (NamesSomeDevices(t, n) != subsets) continue;
+      if (DevicesNamed(t) > n) return DeviceCountError("a tiling", n, DevicesNamed(t));
+      const absl::StatusOr<HloSharding> all = subsets ? OverAllDevices(t, n) : t;
+      if (!all.ok() || all->kind != HloSharding::Kind::kTiled) continue;
+      SHARDCALL_ASSIGN_OR_RETURN(const TileRuns runs, RunsOf(*all));
+      add(runs);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void MeshCollector::AddNamed(const Mesh& mesh) {
@@ -163,8 +181,8 @@ absl::Status MeshCollector::AddTiling(const HloSharding& s) {
   } else if (s.kind == HloSharding::Kind::kNamed) {
     return AddTiling(s.named);
   } else if (s.kind == HloSharding::Kind::kTiled) {
-    SHARDCALL_ASSIGN_OR_RETURN(TileRuns runs, RunsOf(s));
-    tilings_.push_back(std::move(runs));
+    SHARDCALL_RETURN_IF_ERROR(s.is_list() ? CheckDeviceList(s) : RunsOf(s).status());
+    tilings_.push_back(s);
   }
   return absl::OkStatus();
 }
@@ -189,7 +207,10 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
   if (n == 0) {
     n = 1;
     for (const Mesh& m : meshes_) n = std::max(n, m.num_devices());
-    for (const TileRuns& t : tilings_) n = std::max(n, t.order.num_devices());
+    for (const HloSharding& t : tilings_) {
+      const int64_t tiles = std::max<int64_t>(1, t.num_devices());
+      n = std::max(n, CeilDiv(DevicesNamed(t), tiles) * tiles);
+    }
   }
   std::vector<Group> groups;
   std::vector<BaseMesh> fixed;  // declared base meshes
@@ -226,12 +247,7 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
   if (fixed.empty() && num_bases_ > 0) {
     for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.order);
   }
-  for (const TileRuns& t : tilings_) {
-    if (t.order.num_devices() != n) {
-      return DeviceCountError("a tiling", n, t.order.num_devices());
-    }
-    add(t);
-  }
+  SHARDCALL_RETURN_IF_ERROR(EachRuns(tilings_, n, add));
   if (groups.empty()) add({DeviceOrder::Identity(n), {}});
   MeshSet out;
   out.meshes_ = meshes_;
@@ -345,6 +361,10 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
     case HloSharding::Kind::kTiled: break;
   }
   if (s.num_data_dims() != rank) return RankError(rank, s.num_data_dims());
+  if (NamesSomeDevices(s, num_devices())) {
+    SHARDCALL_ASSIGN_OR_RETURN(const HloSharding all, OverAllDevices(s, num_devices()));
+    return FromHlo(all, rank);
+  }
   SHARDCALL_ASSIGN_OR_RETURN(TileRuns runs, RunsOf(s));
   for (const BaseMesh* base : bases_) {
     if (!(base->order() == runs.order)) continue;

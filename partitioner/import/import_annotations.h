@@ -70,6 +70,9 @@ class Annotations {
   absl::StatusOr<const ShardingConstraint*> HloConstraint(const Instruction& i,
                                                           const HloSharding& sharding,
                                                           const Shape* leaf);
+  bool IsInterface(const Instruction& i) const;
+  absl::StatusOr<ShardingConstraint> OfSomeDevices(const Instruction& i,
+                                                   const HloSharding& sharding, int rank);
 
   // import_manual.cc
   absl::Status SetManualDims(InstrId id, const std::vector<const ShardingConstraint*>& global,

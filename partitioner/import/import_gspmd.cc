@@ -3,11 +3,13 @@
 // those that `unspecified_dims` or `?` opens.
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/sharding/subset_tiling.h"
 
 namespace shardcall::inline internal::import_internal {
 namespace {
@@ -33,15 +35,54 @@ absl::Status BadDims(const Instruction& i, absl::string_view found, int rank) {
                    .fix = "List dimensions of the value, or leave unspecified_dims out"});
 }
 
+bool DividesDevices(const HloSharding& tiling, int64_t devices) {
+  return devices % tiling.num_devices() == 0;
+}
+
 }  // namespace
+
+// Whether a sharding of `i` is a promise of shapes to whoever runs the program.
+bool Annotations::IsInterface(const Instruction& i) const {
+  const Computation& entry = m_.comp(m_.entry());
+  return i.opcode == Opcode::kInfeed || i.opcode == Opcode::kOutfeed ||
+         &i == &m_.instr(entry.root) ||
+         absl::c_any_of(entry.parameters, [&](InstrId p) { return &m_.instr(p) == &i; });
+}
+
+// A sharding over some devices that has no equal over all of them: a value that only the program
+// sees may as well be whole everywhere. What the program is given or returns has the shapes that
+// were asked for, or is refused.
+absl::StatusOr<ShardingConstraint> Annotations::OfSomeDevices(const Instruction& i,
+                                                              const HloSharding& sharding,
+                                                              int rank) {
+  const int64_t devices = meshes_.num_devices();
+  std::string text = absl::StrCat("W212 %", i.name, ": ", sharding.Print(), " is over ",
+                                  sharding.num_devices(), " of ", devices, " devices");
+  absl::StatusOr<ShardingConstraint> c = meshes_.FromHlo(sharding, rank);
+  if (c.ok()) {
+    SHARDCALL_ASSIGN_OR_RETURN(const HloSharding all, OverAllDevices(sharding, devices));
+    absl::StrAppend(&text, "; the others hold copies, as in ", all.Print());
+  } else if (sharding.num_data_dims() == rank && !DividesDevices(sharding, devices)) {
+    c = ClosedConstraint(p_.mesh, rank);
+    absl::StrAppend(&text, ", which it does not divide, and is taken as {replicated}");
+  }
+  if (c.ok()) p_.warnings.push_back(std::move(text));
+  return c;
+}
 
 absl::StatusOr<const ShardingConstraint*> Annotations::HloConstraint(const Instruction& i,
                                                                      const HloSharding& sharding,
                                                                      const Shape* leaf) {
+  const int64_t devices = meshes_.num_devices();
+  const bool some = NamesSomeDevices(sharding, devices);
+  if (some && !DividesDevices(sharding, devices) && IsInterface(i)) {
+    return At(meshes_.FromHlo(sharding, leaf->rank()).status(), i);
+  }
   const absl::string_view open = UnspecifiedDims(i);
   const ShardingConstraint*& known = memo_[MemoKey(&sharding, leaf->rank(), open.data())];
   if (known != nullptr) return known;
-  absl::StatusOr<ShardingConstraint> c = meshes_.FromHlo(sharding, leaf->rank());
+  absl::StatusOr<ShardingConstraint> c =
+      some ? OfSomeDevices(i, sharding, leaf->rank()) : meshes_.FromHlo(sharding, leaf->rank());
   if (!c.ok()) return At(c.status(), i);
   if (!open.empty()) {
     for (absl::string_view text : absl::StrSplit(open, ',', absl::SkipWhitespace())) {

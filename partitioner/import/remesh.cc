@@ -16,6 +16,7 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
+#include "shardcall/sharding/subset_tiling.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -164,7 +165,7 @@ class Remesher {
     const int64_t given = m_.header.has_num_partitions ? m_.header.num_partitions : 0;
     SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes, collector.Finish(scratch, given));
     if (meshes.main()->num_axes() > 0) first_ = meshes.main()->axis_size(0);
-    devices_ = meshes.num_devices();
+    devices_ = present_devices_ = meshes.num_devices();
     if (!meshes.main()->names().empty()) return absl::OkStatus();
     names_.emplace_back(kFirstAxis);
     for (size_t k = 0; k < sizes_.size(); ++k) {
@@ -184,6 +185,9 @@ class Remesher {
       return absl::OkStatus();
     }
     if (s->kind != HloSharding::Kind::kTiled || size_ == 0) return absl::OkStatus();
+    if (!s->is_list() && NamesSomeDevices(*s, present_devices_)) {
+      SHARDCALL_ASSIGN_OR_RETURN(*s, OverAllDevices(*s, present_devices_));
+    }
     if (s->is_list()) {
       return Refused("a device list has no axes to resize", where,
                      "dump the program for the smaller mesh", "devices=[..]<=[..]", s->Print());
@@ -216,6 +220,7 @@ class Remesher {
   std::vector<bool> used_;          // whether each entry of sizes_ was used
   std::vector<std::string> names_;  // names of all axes
   int64_t devices_ = 1;
+  int64_t present_devices_ = 1;
   int64_t first_ = 1;  // present size of the first axis of unnamed tilings
   int64_t size_ = 0;   // its new size; 0 if it stays
 };

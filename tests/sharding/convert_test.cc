@@ -302,7 +302,7 @@ TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
   const MeshSet set = MeshesOf(c, {*ParseHloSharding("{devices=[2,4]<=[8]}")});
   for (const char* text :
        {"{devices=[2,4]<=[8]}", "{devices=[2,2,2]<=[8]}", "{maximal device=8}",
-        "{maximal_mesh[device_id=9223372036854775807]}", "{devices=[4,1,1]<=[4]}", "{{replicated}}",
+        "{maximal_mesh[device_id=9223372036854775807]}", "{devices=[3,1,1]<=[3]}", "{{replicated}}",
         "{mesh['a'=4], [{'a'}, {}, {}]}", "{mesh['a'=8], [{'a'}]}"}) {
     const auto constraint = set.FromHlo(*ParseHloSharding(text), 3);
     if (std::string(text) == "{devices=[2,2,2]<=[8]}") {
@@ -319,9 +319,12 @@ TEST(ConvertTest, WhatDoesNotFitTheProgramIsAnError) {
     const absl::Status added = collector.AddTiling(*ParseHloSharding(text));
     return added.ok() ? collector.Finish(c, n).status() : added;
   };
-  EXPECT_EQ(DiagnosticCode(finish("{devices=[4]<=[4]}", 8)), "E163");
+  EXPECT_EQ(DiagnosticCode(finish("{devices=[8]<=[8]}", 4)), "E163");
+  EXPECT_EQ(DiagnosticCode(finish("{devices=[2]1,4}", 4)), "E163");
   EXPECT_EQ(DiagnosticCode(finish("{mesh['a'=4], [{'a'}]}", 8)), "E163");
-  EXPECT_EQ(DiagnosticCode(finish("{devices=[4]0,1,2,4}", 4)), "E160");
+  EXPECT_EQ(DiagnosticCode(finish("{devices=[4]0,1,2,4}", 4)), "E163");
+  EXPECT_EQ(DiagnosticCode(finish("{devices=[4]0,1,2,2}", 8)), "E160");
+  EXPECT_EQ(DiagnosticCode(finish("{devices=[2]0,4611686018427387904}", 0)), "E160");
   EXPECT_TRUE(finish("{replicated}", 8).ok());
 }
 

@@ -24,6 +24,7 @@ bool CheckMaximal(const HloSharding& s, int64_t devices, Fault* error) {
 // Checks one sharding of one leaf.
 bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault* error) {
   int64_t count = 0, dims = 0;
+  const bool tiled = s.kind == HloSharding::Kind::kTiled;
   switch (s.kind) {
     case HloSharding::Kind::kMaximal: return CheckMaximal(s, devices, error);
     case HloSharding::Kind::kTiled:
@@ -37,12 +38,14 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
       break;
     default: return true;
   }
-  if (devices != 0 && count != devices) {
+  // A tiling may be over some of the devices; XLA takes one over all.
+  if (devices != 0 && (tiled ? count > devices : count != devices)) {
     return Fail(error, "E025", "the sharding is over another number of devices", "",
                 absl::StrCat(devices), absl::StrCat(count, " in ", s.Print()),
                 "correct it or num_partitions");
   }
-  if (!s.list.empty() && !CheckIds("the sharding", {Ints(s.list)}, count, error)) return false;
+  const int64_t ids = tiled ? devices : count;
+  if (!s.list.empty() && !CheckIds("the sharding", {Ints(s.list)}, ids, error)) return false;
   // `mesh[..], manual` and similar shardings have no dimensions.
   const bool whole = s.kind == HloSharding::Kind::kNamed && dims == 0;
   if (!shape->IsArray() || dims == shape->rank() || whole) return true;

@@ -65,6 +65,8 @@ TEST(Remesh, ResizesTheFirstAxisOfTilingsWhereverItStands) {
        "devices=[16,1,2]<=[32] last_tile_dim_replicate"},
       {"devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate", 1, "devices=[1,2]<=[2]"},
       {"devices=[8,1]<=[8]", 1, "devices=[1,1]<=[1]"},
+      // Over two of the eight devices: four hold a copy of each tile, then eight.
+      {"devices=[2,1]<=[2]", 8, "devices=[2,1,8]<=[8,2]T(1,0) last_tile_dim_replicate"},
   };
   for (const auto& c : kCases) {
     const auto text = Remeshed(Tiled(c.from), {{"x0", c.size}});

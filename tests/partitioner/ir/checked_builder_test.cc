@@ -85,7 +85,8 @@ TEST_F(CheckedBuilderTest, AShardingThatDoesNotFitIsRefused) {
   const auto code = [&](InstrId id, absl::string_view sharding) {
     return std::string(DiagnosticCode(b_.SetSharding(id, sharding)));
   };
-  EXPECT_EQ(code(x, "{devices=[4,1]<=[4]}"), "E025");          // another number of devices
+  EXPECT_EQ(code(x, "{devices=[16,1]<=[16]}"), "E025");  // more devices
+  EXPECT_EQ(code(x, "{devices=[2,1]1,8}"), "E025");
   EXPECT_EQ(code(x, "{devices=[8]<=[8]}"), "E025");            // another rank
   EXPECT_EQ(code(x, "{{replicated}, {replicated}}"), "E025");  // a tuple
   EXPECT_EQ(code(x, "{maximal device=8}"), "E025");
