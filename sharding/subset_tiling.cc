@@ -162,6 +162,13 @@ absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t nu
     out.perm.push_back(0);
   }
   CanonicalizeTiles(&out);
+  if (!out.is_list()) return out;
+  SHARDCALL_ASSIGN_OR_RETURN(const DeviceOrder order, DeviceOrder::List(out.list));
+  if (order.is_iota()) {
+    out.list.clear();
+    out.reshape.assign(order.reshape().begin(), order.reshape().end());
+    out.perm.assign(order.perm().begin(), order.perm().end());
+  }
   return out;
 }
 

@@ -2,7 +2,7 @@
 // Tilings that name only some devices of a program: {devices=[2]1,3} among four. XLA propagates
 // them, and refuses to partition a program that has one. Here the devices that are named hold the
 // tiles that they are given, and each other device holds a copy of one of them, so that the tiling
-// is one over all devices: {devices=[2,2]0,1,2,3 last_tile_dim_replicate}.
+// is one over all devices: {devices=[2,2]<=[4] last_tile_dim_replicate}.
 #ifndef SHARDCALL_SHARDING_SUBSET_TILING_H_
 #define SHARDCALL_SHARDING_SUBSET_TILING_H_
 

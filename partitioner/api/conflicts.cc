@@ -87,7 +87,7 @@ std::string TextOf(const PropagatedProgram& p, const Conflict& c, double bytes, 
 
 }  // namespace
 
-std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons) {
+std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons, size_t most) {
   if (p.tried_orders.empty()) return "";
   std::vector<std::string> orders;
   std::string taken;
@@ -116,7 +116,7 @@ std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons) {
   }
   Reasons reasons(p.program, p.shardings, whole_reasons);
   const auto& met = p.shardings.met;
-  const size_t told = std::min<size_t>(met.size(), kMostConflictsTold);
+  const size_t told = std::min(met.size(), most);
   for (size_t k = 0; k < told; ++k) absl::StrAppend(&out, TextOf(p, met[k], bytes, &reasons));
   if (told < met.size()) absl::StrAppend(&out, "  and ", met.size() - told, " more conflicts\n");
   return out;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `explain` and the report tell of conflicts over axes: what was tried, and what each was
-// about.
+// What `explain`, `propagate --trace` and the report tell of conflicts over axes: what was tried,
+// and what each was about.
 #ifndef SHARDCALL_PARTITIONER_API_CONFLICTS_H_
 #define SHARDCALL_PARTITIONER_API_CONFLICTS_H_
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -12,9 +13,9 @@
 namespace shardcall::inline internal {
 
 // "" for a program whose propagation is the same in all orders of conflicts. Of the conflicts, the
-// first kMostConflictsTold.
-inline constexpr int kMostConflictsTold = 10;
-std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons);
+// first `most`; `explain` has these, and `propagate --trace` has all.
+inline constexpr size_t kMostConflictsTold = 10;
+std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons, size_t most);
 // Null likewise.
 nlohmann::ordered_json ConflictsJson(const PropagatedProgram& p);
 

@@ -114,6 +114,9 @@ std::optional<InstrId> Replace(const Module& m, const Shape& operand, InstrId in
   }
   std::vector<std::pair<int64_t, int64_t>> parallel;  // dimension of the operand, of the indices
   std::optional<InstrId> rest;
+  // If all of them count, the one along the smallest dimension of the operand stays an index.
+  std::optional<size_t> smallest;
+  std::vector<InstrId> counting;
   int64_t component = 0;
   for (InstrId part : m.operands(indices)) {
     const Shape& shape = *m.instr(part).shape;
@@ -125,12 +128,21 @@ std::optional<InstrId> Replace(const Module& m, const Shape& operand, InstrId in
         std::count(dims.single.begin(), dims.single.end(), at) > 0 &&
         std::count(dims.indices_batching.begin(), dims.indices_batching.end(), along) == 0) {
       parallel.push_back({at, along});
+      counting.push_back(part);
+      if (!smallest.has_value() || operand.dim(static_cast<int>(at)) <=
+                                       operand.dim(static_cast<int>(parallel[*smallest].first))) {
+        smallest = parallel.size() - 1;
+      }
     } else if (rest.has_value()) {
       return std::nullopt;
     } else {
       rest = part;
     }
     component += size;
+  }
+  if (!rest.has_value() && parallel.size() > 1) {
+    rest = counting[*smallest];
+    parallel.erase(parallel.begin() + *smallest);
   }
   if (parallel.empty() || !rest.has_value()) return std::nullopt;
   for (size_t k = 0; k < dims.operand_batching.size(); ++k) {

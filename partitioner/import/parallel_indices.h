@@ -10,8 +10,8 @@
 namespace shardcall::inline internal::import_internal {
 
 // Asks that each such gather and scatter gets batching dimensions in place of those indices: where
-// the index vector is a concatenation of which one operand alone does not count along a dimension
-// of the operand's size. Sizes, numbers and the other indices stay.
+// the index vector is a concatenation of which at most one operand does not count along a dimension
+// of the operand's size. If all do, one stays. Sizes, numbers and the other indices stay.
 void FindParallelIndices(const Module& module, ModuleEdit* edit);
 
 }  // namespace shardcall::inline internal::import_internal

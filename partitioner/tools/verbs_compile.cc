@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "shardcall/partitioner/api/conflicts.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/api/warnings.h"
@@ -42,6 +43,7 @@ absl::Status ParseBits(const Flags& flags, const char* name, int leaves, std::ve
   return absl::OkStatus();
 }
 
+// A line for each value, and then the conflicts over axes.
 std::string TraceText(const PropagatedProgram& p, bool whole_reasons) {
   std::string out;
   Reasons reasons(p.program, p.shardings, whole_reasons);
@@ -57,7 +59,7 @@ std::string TraceText(const PropagatedProgram& p, bool whole_reasons) {
       absl::StrAppend(&out, " ", s->ToString(), "  ", reasons.Of(leaf), "\n");
     }
   }
-  return out;
+  return absl::StrCat(out, ConflictsText(p, whole_reasons, p.shardings.met.size()));
 }
 
 std::string RulesText(const PropagatedProgram& p) {

@@ -26,15 +26,15 @@ TEST(SubsetTiling, DevicesOfAGridAreCopiedByThoseOfTheSameDigits) {
     const char* all;
   } kCases[] = {
       {"{devices=[2]<=[2]}", 4, "{devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"},
-      {"{devices=[2]0,1}", 4, "{devices=[2,2]0,2,1,3 last_tile_dim_replicate}"},
-      {"{devices=[2]2,3}", 4, "{devices=[2,2]0,2,1,3 last_tile_dim_replicate}"},
-      {"{devices=[2]1,3}", 4, "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}"},
+      {"{devices=[2]0,1}", 4, "{devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"},
+      {"{devices=[2]2,3}", 4, "{devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"},
+      {"{devices=[2]1,3}", 4, "{devices=[2,2]<=[4] last_tile_dim_replicate}"},
       {"{devices=[2]3,1}", 4, "{devices=[2,2]2,3,0,1 last_tile_dim_replicate}"},
       {"{devices=[2,1]1,2}", 4, "{devices=[2,1,2]1,3,0,2 last_tile_dim_replicate}"},
-      {"{devices=[3]0,2,4}", 6, "{devices=[3,2]0,1,2,3,4,5 last_tile_dim_replicate}"},
-      {"{devices=[2,2]0,1,4,5}", 8, "{devices=[2,2,2]0,2,1,3,4,6,5,7 last_tile_dim_replicate}"},
+      {"{devices=[3]0,2,4}", 6, "{devices=[3,2]<=[6] last_tile_dim_replicate}"},
+      {"{devices=[2,2]0,1,4,5}", 8, "{devices=[2,2,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}"},
       {"{devices=[2,1,2]0,4,1,5 last_tile_dim_replicate}", 8,
-       "{devices=[2,1,4]0,2,4,6,1,3,5,7 last_tile_dim_replicate}"},
+       "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"},
       {"{devices=[2,2]<=[2,2]T(1,0)}", 8,
        "{devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dim_replicate}"},
       {"{devices=[2,1,2]<=[4] last_tile_dim_replicate}", 8,
@@ -46,7 +46,7 @@ TEST(SubsetTiling, DevicesOfAGridAreCopiedByThoseOfTheSameDigits) {
 }
 
 TEST(SubsetTiling, DevicesOfNoGridAreCopiedInOrder) {
-  EXPECT_EQ(Extended("{devices=[2]0,3}", 4), "{devices=[2,2]0,1,2,3 last_tile_dim_replicate}");
+  EXPECT_EQ(Extended("{devices=[2]0,3}", 4), "{devices=[2,2]<=[4] last_tile_dim_replicate}");
   EXPECT_EQ(Extended("{devices=[2]5,0}", 6), "{devices=[2,3]1,2,5,0,3,4 last_tile_dim_replicate}");
 }
 

@@ -33,7 +33,7 @@ TEST(ImportSubset, ParametersValuesAndResultsAreCopiedOnTheOtherDevices) {
     EXPECT_EQ(ConstraintText(p, "z"), "[2@1]");
     EXPECT_THAT(p.warnings,
                 ElementsAre("W212 %x: {devices=[2]0,1} is over 2 of 4 devices; the others hold "
-                            "copies, as in {devices=[2,2]0,2,1,3 last_tile_dim_replicate}",
+                            "copies, as in {devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}",
                             HasSubstr("W212 %y: {devices=[2]1,3}"),
                             HasSubstr("W212 %z: {devices=[2]<=[2]}")));
   }

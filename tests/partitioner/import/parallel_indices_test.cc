@@ -64,6 +64,27 @@ ENTRY main {
   EXPECT_THAT(Read(text), Not(HasSubstr("indices_are_sorted=true")));
 }
 
+TEST(ParallelIndices, OfAllDimensionsLeaveTheSmallestAnIndex) {
+  const std::string text = EntryModule(R"(
+  x = f32[8,16,32] parameter(0)
+  i = s32[8,16,1] iota(), iota_dimension=0
+  j = s32[8,16,1] iota(), iota_dimension=1
+  ij = s32[8,16,2] concatenate(i, j), dimensions={2}
+  ROOT g = f32[8,16,32] gather(x, ij), offset_dims={2}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=2, slice_sizes={1,1,32}
+)");
+  EXPECT_THAT(Read(text), HasSubstr("gather(%x, %i), offset_dims={2}, collapsed_slice_dims={0}, "
+                                    "start_index_map={0}, operand_batching_dims={1}, "
+                                    "start_indices_batching_dims={1}"));
+  const std::string diagonal = EntryModule(R"(
+  x = f32[8,8] parameter(0)
+  i = s32[8,1] iota(), iota_dimension=0
+  ij = s32[8,2] concatenate(i, i), dimensions={1}
+  ROOT g = f32[8] gather(x, ij), offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1}
+)");
+  EXPECT_THAT(Read(diagonal), HasSubstr("gather(%x, %i), offset_dims={}, collapsed_slice_dims={1}, "
+                                        "start_index_map={1}, operand_batching_dims={0}"));
+}
+
 TEST(ParallelIndices, MayBeMadeNonNegativeConvertedAndReshaped) {
   EXPECT_THAT(Read(Gather("r = u8[8] iota(), iota_dimension=0\n"
                           "rows = s32[8] convert(r)\n"

@@ -173,6 +173,38 @@ class BadText(CommandTest):
         self.refused('E052', 'partition', manual, '--num-partitions=1')
 
 
+class Trace(CommandTest):
+    def program(self, products, weights):
+        """Products of rows of x with weights, of which each has another size."""
+        shapes = [f'f32[64,{4096 + 8 * k}]' for k in range(products)]
+        lines = ['HloModule m, num_partitions=8, '
+                 'allow_spmd_sharding_propagation_to_output={true}', 'ENTRY main {',
+                 '  x = f32[64,64] parameter(0), sharding={devices=[8,1]<=[8]}']
+        for k, shape in enumerate(shapes):
+            lines += [f'  w{k} = {shape} parameter({k + 1}), sharding={weights}',
+                      f'  h{k} = {shape} dot(x, w{k}), lhs_contracting_dims={{1}}, '
+                      'rhs_contracting_dims={0}']
+        names = ', '.join(f'h{k}' for k in range(products))
+        return '\n'.join(lines + [f'  ROOT t = ({", ".join(shapes)}) tuple({names})', '}', ''])
+
+    def test_it_ends_with_all_conflicts_of_which_explain_tells_the_first(self):
+        text = self.program(12, '{devices=[1,8]<=[8]}')
+        trace = self.check(OK, 'propagate', '-', '--trace', stdin=text).out
+        explained = self.check(OK, 'explain', '-', stdin=text).out
+        conflicts = trace[trace.index('conflicts over axes: wait '):]
+        self.assertRegex(trace, r'\n%t#11 .*\nconflicts over axes: ')
+        told = [line for line in conflicts.splitlines() if line.startswith('  %h')]
+        self.assertEqual(len(told), 12)
+        self.assertIn('  %h3: "x0" of its result goes to dim 1 (argument 4), not to dim 0 '
+                      '(argument 0)', conflicts)
+        self.assertIn('\n'.join(told[:10]) + '\n  and 2 more conflicts\n', explained)
+
+    def test_a_program_without_conflicts_has_none(self):
+        trace = self.check(OK, 'propagate', '-', '--trace',
+                           stdin=self.program(2, '{replicated}')).out
+        self.assertNotIn('conflict', trace)
+
+
 class Targets(CommandTest):
     CALLS = """HloModule calls, num_partitions=8, allow_spmd_sharding_propagation_to_output={true}
 
