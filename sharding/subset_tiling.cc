@@ -104,7 +104,7 @@ absl::Status NotOverAll(const HloSharding& tiling, std::string expected, std::st
                                            " is over some devices of the program, and cannot be "
                                            "extended to all of them"),
                    .expected = std::move(expected),
-                   .found = absl::StrCat(tiling.num_devices(), " devices"),
+                   .found = absl::StrCat(tiling.num_devices()),
                    .fix = std::move(fix)});
 }
 
@@ -135,11 +135,11 @@ absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t nu
   const int64_t tiles = tiling.num_devices();
   if (tiles < 2 || num_devices % tiles != 0) {
     return NotOverAll(tiling,
-                      absl::StrCat("a number of devices above 1 that divides ", num_devices),
+                      absl::StrCat("2 devices or more, of a number that divides ", num_devices),
                       "use a tiling over all devices, or over a number that divides theirs");
   }
   if (absl::c_linear_search(tiling.subgroups, HloSharding::Subgroup::kManual)) {
-    return NotOverAll(tiling, absl::StrCat(num_devices, " devices, of which some are manual"),
+    return NotOverAll(tiling, absl::StrCat(num_devices, " devices, since some are manual"),
                       "run the manual region on all devices");
   }
   if (tiling.is_list() && num_devices > kMostListed) {

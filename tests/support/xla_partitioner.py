@@ -83,7 +83,7 @@ def compile_until_partitioned(text, passes, after, may_set):
 
 
 def devices_of(text):
-    found = re.search(r'num_partitions=(\d+)', text.split('\n', 1)[0])
+    found = re.search(r'^HloModule .*\bnum_partitions=(\d+)', text, re.M)
     if found:
         return int(found.group(1))
     found = re.search(r'<=\[([\d,]+)\]', text)
