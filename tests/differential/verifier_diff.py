@@ -84,7 +84,7 @@ EXPLAINED = [
 ]
 # (XLA's, why): XLA's message, and why we take what it is about.
 TAKEN = [
-    (r'tile_assignment should have \d+ devices but has \d+',
+    (r'verifier: Invalid sharding.*tile_assignment should have \d+ devices but has \d+',
      'devices that a sharding does not name hold copies of what it says'),
     (r'verifier: RET_CHECK.*Inconsistent while sharding',
      'what a body ends with is resharded to what the loop carries'),
