@@ -67,6 +67,7 @@ class Annotations {
   absl::Status ReadHloSharding(InstrId id);
   absl::Status ReadOutfeed(InstrId id);
   absl::Status ReadGspmdBoundary(InstrId id);
+  absl::Status OnAllDevices(const Instruction& side) const;
   absl::StatusOr<const ShardingConstraint*> HloConstraint(const Instruction& i,
                                                           const HloSharding& sharding,
                                                           const Shape* leaf);

@@ -139,6 +139,20 @@ absl::Status Annotations::ReadOutfeed(InstrId id) {
   return absl::OkStatus();
 }
 
+// E163 at either side of a boundary: what a region computes may differ by device, so that devices
+// that a sharding does not name would not compute copies.
+absl::Status Annotations::OnAllDevices(const Instruction& side) const {
+  if (side.sharding == nullptr) return absl::OkStatus();
+  const int64_t devices = meshes_.num_devices();
+  if (!NamesSomeDevices(*side.sharding, devices)) return absl::OkStatus();
+  return ToStatus({.code = "E163",
+                   .message = "a manual region runs on all devices",
+                   .where = std::string(side.name),
+                   .expected = absl::StrCat("a sharding over ", devices, " devices"),
+                   .found = side.sharding->Print(),
+                   .fix = "run the manual region on all devices"});
+}
+
 // A pair `Sharding`, `SPMDFullToShardShape`: the first gives the dimensions. The region's own axes
 // are those that are manual after the second and not before. `SPMDShardToFullShape` is the
 // inverse.
@@ -154,6 +168,8 @@ absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
          .where = std::string(i.name),
          .fix = "Give it one array operand and sharding={..}"});
   }
+  SHARDCALL_RETURN_IF_ERROR(OnAllDevices(i));
+  SHARDCALL_RETURN_IF_ERROR(OnAllDevices(m_.instr(m_.operand(id, 0))));
   const ShardingConstraint* result = p_.constraints[p_.leaves.leaf(id).value];
   const ShardingConstraint* operand = p_.constraints[p_.leaves.leaf(m_.operand(id, 0)).value];
   const ShardingConstraint* inner = boundary.entry ? result : operand;

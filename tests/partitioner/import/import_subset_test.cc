@@ -75,17 +75,32 @@ TEST(ImportSubset, WhatDoesNotDivideTheDevicesIsRefusedAtTheEdge) {
   }
 }
 
-TEST(ImportSubset, PartlyManualDevicesAreAll) {
-  const absl::Status s = TryImport(EntryModule(
-                                       R"(  x = f32[8] parameter(0)
-  c = f32[8] custom-call(x), custom_call_target="Sharding", sharding={devices=[4]<=[4]}
-  m = f32[4] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={devices=[2,2]<=[4] last_tile_dims={manual}}
-  ROOT f = f32[8] custom-call(m), custom_call_target="SPMDShardToFullShape", sharding={devices=[4]<=[4]}
-)",
-                                       "num_partitions=8"))
-                             .status();
-  EXPECT_EQ(DiagnosticCode(s), "E163") << s;
-  EXPECT_THAT(s.message(), HasSubstr("run the manual region on all devices"));
+TEST(ImportSubset, ManualRegionsRunOnAllDevices) {
+  const auto region = [](const std::string& outside, const std::string& inside,
+                         const std::string& behind) {
+    return TryImport(
+               EntryModule(absl::StrCat("  x = f32[8] parameter(0)\n  c = f32[8] custom-call(x), "
+                                        "custom_call_target=\"Sharding\", sharding=",
+                                        outside,
+                                        "\n  m = f32[4] custom-call(c), "
+                                        "custom_call_target=\"SPMDFullToShardShape\", sharding=",
+                                        inside,
+                                        "\n  ROOT f = f32[8] custom-call(m), "
+                                        "custom_call_target=\"SPMDShardToFullShape\", sharding=",
+                                        behind, "\n"),
+                           "num_partitions=4"))
+        .status();
+  };
+  const std::string all = "{devices=[2,2]<=[4] last_tile_dim_replicate}";
+  const std::string some = "{devices=[2]<=[2]}";
+  const std::string partly = "{devices=[1,2]<=[2] last_tile_dims={manual}}";  // {manual}, as read
+  EXPECT_TRUE(region(all, "{manual}", all).ok()) << region(all, "{manual}", all);
+  EXPECT_TRUE(region(all, partly, all).ok());
+  for (const absl::Status& s : {region(some, "{manual}", all), region(all, "{manual}", some),
+                                region(all, "{devices=[2,1]<=[2] last_tile_dims={manual}}", all)}) {
+    EXPECT_EQ(DiagnosticCode(s), "E163") << s;
+    EXPECT_THAT(s.message(), HasSubstr("on all devices"));
+  }
 }
 
 // Without a number of partitions a program has the fewest that its shardings can be over.
