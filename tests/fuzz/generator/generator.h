@@ -30,9 +30,9 @@ struct GeneratorOptions {
 // An error is a fault of the generator or of shape inference.
 absl::StatusOr<Module> GenerateModule(uint64_t seed, const GeneratorOptions& options);
 
-// Random `sharding=` texts over `devices`, in V1, V2 and named form.
+// Random `sharding=` texts over `devices`, or over some of them, in V1, V2 and named form.
 class Random;
-std::string RandomShardingText(Random& random, int rank, int64_t devices);
+std::string RandomShardingText(Random& random, int rank, int64_t all_devices);
 
 }  // namespace shardcall
 

@@ -24,13 +24,23 @@ std::vector<int64_t> MeshSizes(Random& random, int64_t devices) {
   }
 }
 
+// Now and then fewer devices, of a number that divides theirs.
+int64_t SomeOf(Random& random, int64_t devices) {
+  std::vector<int64_t> numbers;
+  for (int64_t n = 2; n < devices; ++n) {
+    if (devices % n == 0) numbers.push_back(n);
+  }
+  return !numbers.empty() && random.Chance(10) ? random.Pick(numbers) : devices;
+}
+
 }  // namespace
 
-std::string RandomShardingText(Random& random, int rank, int64_t devices) {
+std::string RandomShardingText(Random& random, int rank, int64_t all_devices) {
   if (rank == 0 || random.Chance(8)) {
-    return random.Chance(10) ? absl::StrCat("{maximal device=", random.Int(0, devices - 1), "}")
+    return random.Chance(10) ? absl::StrCat("{maximal device=", random.Int(0, all_devices - 1), "}")
                              : "{replicated}";
   }
+  const int64_t devices = SomeOf(random, all_devices);
   const std::vector<int64_t> sizes = MeshSizes(random, devices);
   std::vector<int> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -42,7 +52,7 @@ std::string RandomShardingText(Random& random, int rank, int64_t devices) {
   }
   std::sort(places.begin(), places.end());
 
-  if (random.Chance(25)) {  // named
+  if (devices == all_devices && random.Chance(25)) {  // named
     static constexpr const char* kNames[] = {"'a'", "'b'", "'c'"};
     std::vector<std::string> axes, dims(rank);
     for (size_t k = 0; k < sizes.size(); ++k)
@@ -68,9 +78,10 @@ std::string RandomShardingText(Random& random, int rank, int64_t devices) {
   const bool identity = std::is_sorted(order.begin(), order.end());
   std::string text = absl::StrCat("{devices=[", absl::StrJoin(tiles, ","), "]");
   if (random.Chance(15)) {  // V1: any order of the devices
-    std::vector<int64_t> list(devices);
+    std::vector<int64_t> list(all_devices);
     std::iota(list.begin(), list.end(), 0);
     random.Shuffle(&list);
+    list.resize(devices);
     absl::StrAppend(&text, absl::StrJoin(list, ","));
   } else if (identity) {
     absl::StrAppend(&text, "<=[", devices, "]");
