@@ -181,7 +181,7 @@ absl::Status MeshCollector::AddTiling(const HloSharding& s) {
   } else if (s.kind == HloSharding::Kind::kNamed) {
     return AddTiling(s.named);
   } else if (s.kind == HloSharding::Kind::kTiled) {
-    SHARDCALL_RETURN_IF_ERROR(s.is_list() ? CheckDeviceList(s) : RunsOf(s).status());
+    SHARDCALL_RETURN_IF_ERROR(CheckDevices(s));
     tilings_.push_back(s);
   }
   return absl::OkStatus();

@@ -98,13 +98,14 @@ std::vector<int64_t> WithCopies(absl::Span<const int64_t> list, int64_t num_devi
   return out;
 }
 
-absl::Status NotOverAll(const HloSharding& tiling, std::string expected, std::string fix) {
+absl::Status NotOverAll(const HloSharding& tiling, std::string expected, int64_t found,
+                        std::string fix) {
   return ToStatus({.code = "E163",
                    .message = absl::StrCat("the tiling ", tiling.Print(),
                                            " is over some devices of the program, and cannot be "
                                            "extended to all of them"),
                    .expected = std::move(expected),
-                   .found = absl::StrCat(tiling.num_devices()),
+                   .found = absl::StrCat(found),
                    .fix = std::move(fix)});
 }
 
@@ -118,7 +119,20 @@ int64_t DevicesNamed(const HloSharding& tiling) {
   return tiling.is_list() ? *absl::c_max_element(tiling.list) + 1 : tiling.num_devices();
 }
 
-absl::Status CheckDeviceList(const HloSharding& tiling) {
+absl::Status CheckDevices(const HloSharding& tiling) {
+  int64_t count = tiling.list.size();
+  if (!tiling.is_list()) {
+    SHARDCALL_ASSIGN_OR_RETURN(const DeviceOrder order,
+                               DeviceOrder::Iota(tiling.reshape, tiling.perm));
+    count = order.num_devices();
+  }
+  if (count != tiling.num_devices()) {
+    return ToStatus({.code = "E160",
+                     .message = "a tiling has another number of devices than of tiles",
+                     .expected = absl::StrCat(tiling.num_devices()),
+                     .found = absl::StrCat(count),
+                     .fix = "give each tile one device"});
+  }
   absl::flat_hash_set<int64_t> seen;
   for (int64_t device : tiling.list) {
     const bool possible = device >= 0 && device < kMaxDevices;
@@ -132,19 +146,24 @@ absl::Status CheckDeviceList(const HloSharding& tiling) {
 }
 
 absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t num_devices) {
+  SHARDCALL_RETURN_IF_ERROR(CheckDevices(tiling));
   const int64_t tiles = tiling.num_devices();
+  if (DevicesNamed(tiling) > num_devices) {
+    return NotOverAll(tiling, absl::StrCat("devices below ", num_devices), DevicesNamed(tiling) - 1,
+                      "use devices of the program");
+  }
   if (tiles < 2 || num_devices % tiles != 0) {
     return NotOverAll(tiling,
                       absl::StrCat("2 devices or more, of a number that divides ", num_devices),
-                      "use a tiling over all devices, or over a number that divides theirs");
+                      tiles, "use a tiling over all devices, or over a number that divides theirs");
   }
   if (absl::c_linear_search(tiling.subgroups, HloSharding::Subgroup::kManual)) {
-    return NotOverAll(tiling, absl::StrCat(num_devices, " devices, since some are manual"),
+    return NotOverAll(tiling, absl::StrCat(num_devices, " devices, since some are manual"), tiles,
                       "run the manual region on all devices");
   }
   if (tiling.is_list() && num_devices > kMostListed) {
     return NotOverAll(tiling, absl::StrCat("a list in a program of at most ", kMostListed),
-                      "write the devices as an iota expression");
+                      num_devices, "write the devices as an iota expression");
   }
   HloSharding out = tiling;
   out.tile.push_back(num_devices / tiles);

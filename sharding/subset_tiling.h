@@ -17,14 +17,16 @@ bool NamesSomeDevices(const HloSharding& sharding, int64_t num_devices);
 // The devices of the smallest program that has those of a tiling: 6 for {devices=[4]0,1,4,5}.
 int64_t DevicesNamed(const HloSharding& tiling);
 
-// E160: a list that gives a device two tiles, or names one that no program has.
-absl::Status CheckDeviceList(const HloSharding& tiling);
+// E160: a tiling that has another number of devices than of tiles, gives a device two tiles, or
+// names one that no program has.
+absl::Status CheckDevices(const HloSharding& tiling);
 
 // A tiling that NamesSomeDevices as one over all. Devices that are not named join the tile of the
 // named device whose id has the same digits, where the ids are a grid, so that equal neighbourhoods
 // of devices share meshes: with {devices=[4]0,1,4,5} of eight, 2 and 6 hold what 0 and 4 hold.
-// E163 where the tiles do not divide the devices, where the devices run a manual region, and for a
-// list of devices in a program of more than a million, since it is extended by such a list.
+// E160 as CheckDevices. E163 for devices that the program does not have, where the tiles do not
+// divide the devices, where the devices run a manual region, and for a list of devices in a program
+// of more than a million, since it is extended by such a list.
 absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t num_devices);
 
 }  // namespace shardcall::inline internal

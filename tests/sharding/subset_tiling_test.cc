@@ -60,6 +60,17 @@ TEST(SubsetTiling, WhatHasNoEqualOverAllIsRefused) {
             "{devices=[2,8388608]<=[8388608,2]T(1,0) last_tile_dim_replicate}");
 }
 
+TEST(SubsetTiling, DevicesThatCannotBeAreRefused) {
+  EXPECT_EQ(Extended("{devices=[2]1,1}", 4), "E160");
+  EXPECT_EQ(Extended("{devices=[2]0,9223372036854775807}", 4), "E160");
+  EXPECT_EQ(Extended("{devices=[2]0,7}", 4), "E163");
+  HloSharding other = *ParseHloSharding("{devices=[2]0,1}");
+  other.tile = {4};
+  EXPECT_EQ(DiagnosticCode(OverAllDevices(other, 8).status()), "E160");
+  other.tile = {0};
+  EXPECT_EQ(DiagnosticCode(OverAllDevices(other, 8).status()), "E160");
+}
+
 TEST(SubsetTiling, EveryNamedDeviceKeepsItsTileAndEveryTileHasAsManyDevices) {
   for (const int64_t devices : {4, 6}) {
     std::vector<int64_t> order(devices);

@@ -39,7 +39,7 @@ bool CheckLeaf(const HloSharding& s, const Shape* shape, int64_t devices, Fault*
     default: return true;
   }
   // A tiling may be over some of the devices; XLA takes one over all.
-  if (devices != 0 && (tiled ? count > devices : count != devices)) {
+  if (devices != 0 && (tiled ? count < 1 || count > devices : count != devices)) {
     return Fail(error, "E025", "the sharding is over another number of devices", "",
                 absl::StrCat(devices), absl::StrCat(count, " in ", s.Print()),
                 "correct it or num_partitions");
