@@ -30,11 +30,11 @@ void* Arena::Allocate(size_t bytes, size_t alignment) {
     return out;
   }
   if (bytes > kBlockBytes / 4) {  // large data get a block of their own
-    blocks_.push_back(std::make_unique<char[]>(bytes + alignment));
+    blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes + alignment));
     char* out = blocks_.back().get();
     return out + (alignment - reinterpret_cast<uintptr_t>(out) % alignment) % alignment;
   }
-  blocks_.push_back(std::make_unique<char[]>(kBlockBytes));
+  blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlockBytes));
   next_ = blocks_.back().get();
   left_ = kBlockBytes;
   return Allocate(bytes, alignment);

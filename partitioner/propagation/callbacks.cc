@@ -108,9 +108,8 @@ absl::Status PropagationEngine::VisitCallbacks(uint32_t n, const Node& node) {
     if (want == nullptr || have == nullptr || want->is_maximal()) continue;
     for (int d = 0; d < have->rank(); ++d) {
       if (AxesSize(want->dim(d)) <= AxesSize(have->dim(d))) continue;
-      own_proposals_.push_back({0, d, 0, -1, FactorKind::kPassThrough,
-                                AxisList(want->dim(d).begin(), want->dim(d).end())});
-      Propose(leaf, from, n, &own_proposals_.back(), want->mesh(),
+      own_offers_.push_back({0, d, 0, -1, FactorKind::kPassThrough, want->dim(d)});
+      Propose(leaf, from, n, &own_offers_.back(), want->mesh(),
               program_.LeafShape(from)->byte_size());
     }
   }

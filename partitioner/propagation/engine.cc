@@ -2,8 +2,6 @@
 #include "shardcall/partitioner/propagation/engine.h"
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -18,14 +16,10 @@ PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
       rules_(rules),
       context_(program.module.context()),
       graph_(program, rules),
-      provenance_(program) {}
+      uses_(program) {}
 
 void PropagationEngine::Queue(uint32_t node, int stage) {
-  const uint16_t bit = static_cast<uint16_t>(1u << stage);
-  if (queued_[node] & bit) return;
-  queued_[node] |= bit;
-  queue_[stage].push_back({graph_.order()[graph_.node(node).instr.value], node});
-  std::push_heap(queue_[stage].begin(), queue_[stage].end(), std::greater<>());
+  queue_[stage].Insert(graph_.place_of(node));
 }
 
 void PropagationEngine::QueueLeaf(LeafId leaf) {
@@ -62,18 +56,20 @@ void PropagationEngine::NoteConflict(const Node& node, const Contest& contest) {
   met_.push_back(met);
 }
 
-const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const LeafId> leaves) {
+const PropagationEngine::Memo& PropagationEngine::StepOf(const Node& node,
+                                                         absl::Span<const LeafId> leaves) {
   const ConflictOrder order = OrderOf(node.rule);
-  uint64_t hash = reinterpret_cast<uintptr_t>(node.rule);
+  const StepRule* const rule = node.rule->step;
+  uint64_t hash = reinterpret_cast<uintptr_t>(rule);
   for (LeafId l : leaves) {
     hash = MixHash(hash, reinterpret_cast<uintptr_t>(sharding_[l.value]));
     hash = MixHash(hash, reinterpret_cast<uintptr_t>(limits_[l.value]));
   }
   hash = FinishHash(hash);
   const Memo* found = memo_table_.Find(hash, [&](const Memo& m) {
-    if (m.rule != node.rule || m.tensors.size() != leaves.size()) return false;
+    if (m.rule != rule || m.tensors.size() != leaves.size()) return false;
     // Without a conflict all orders have the same result.
-    if (m.order != order && m.result.contested) return false;
+    if (m.order != order && m.contest != nullptr) return false;
     for (size_t k = 0; k < leaves.size(); ++k) {
       if (m.tensors[k].sharding != sharding_[leaves[k].value] ||
           m.tensors[k].limits != limits_[leaves[k].value]) {
@@ -82,49 +78,66 @@ const StepResult& PropagationEngine::StepOf(const Node& node, absl::Span<const L
     }
     return true;
   });
-  if (found != nullptr) return found->result;
+  if (found != nullptr) return *found;
   absl::InlinedVector<StepTensor, 8> tensors;
   for (LeafId l : leaves) tensors.push_back({sharding_[l.value], limits_[l.value]});
-  Memo& memo = memos_.emplace_back();
-  memo.rule = node.rule;
-  memo.order = order;
-  memo.tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
+  Memo* memo = context_.arena().New<Memo>();
+  memo->rule = rule;
+  memo->order = order;
+  memo->tensors = context_.arena().Copy(absl::MakeConstSpan(tensors));
   // Tokens have no sharding; a step sees them as replicated.
   for (StepTensor& t : tensors) {
     if (t.sharding != nullptr) continue;
     t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
   }
-  memo.result = Step(*node.rule, tensors, order);
-  memo_table_.Insert(hash, &memo);
-  return memo.result;
+  Keep(Step(*rule, tensors, order), memo);
+  memo_table_.Insert(hash, memo);
+  return *memo;
 }
 
-void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p,
+void PropagationEngine::Keep(const StepResult& result, Memo* memo) {
+  Arena& arena = context_.arena();
+  memo->stage = result.stage;
+  memo->mesh = result.mesh;
+  if (result.contested) memo->contest = arena.New<Contest>(result.contest);
+  absl::InlinedVector<Offer, 4> offers;
+  for (const Proposal& p : result.proposals) {
+    Change* const change = offers.empty() || offers.back().tensor != p.tensor
+                               ? arena.New<Change>()
+                               : offers.back().change;
+    ++change->offers;
+    offers.push_back({p.tensor, p.dim, p.from, p.from_dim, p.kind,
+                      arena.Copy(absl::MakeConstSpan(p.axes)), change});
+  }
+  memo->offers = arena.Copy(absl::MakeConstSpan(offers));
+}
+
+void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const Offer* offer,
                                 const BaseMesh* mesh, int64_t bytes) {
   const uint64_t order = (uint64_t{graph_.order()[program_.leaves.instr(from).value]} << 32) |
                          static_cast<uint32_t>(program_.leaves.index(from));
   pending_.push_back(
-      {leaf, from, p, mesh, node, graph_.order()[graph_.node(node).instr.value], bytes, order});
+      {leaf, from, offer, mesh, node, graph_.order()[graph_.node(node).instr.value], bytes, order});
 }
 
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
-  const StepResult& step = StepOf(node, leaves);
+  const Memo& step = StepOf(node, leaves);
   if (step.stage == kNumStages) return;
   // A conflict that waits for the aggressive half of its level counts if it is still there when
   // another order would decide it, in the basic half.
   const int basic = step.stage & ~1;
-  if (step.contested && stage < basic) {
+  if (step.contest != nullptr && stage < basic) {
     Queue(n, basic);
     return;
   }
-  if (step.contested) NoteConflict(node, step.contest);
+  if (step.contest != nullptr) NoteConflict(node, *step.contest);
   if (step.stage > stage) {
     Queue(n, step.stage);
     return;
   }
-  for (const Proposal& p : step.proposals) {
-    Propose(leaves[p.tensor], leaves[p.from], n, &p, step.mesh, node.rule->bytes[p.from]);
+  for (const Offer& o : step.offers) {
+    Propose(leaves[o.tensor], leaves[o.from], n, &o, step.mesh, node.rule->bytes[o.from]);
   }
 }
 
@@ -142,8 +155,9 @@ void PropagationEngine::VisitBoundary(uint32_t n, const Node& node) {
   if (g.mesh() != &mesh && !g.used().empty()) return;
   const auto& manual = b.manual_dims[node.index];
   auto propose = [&](LeafId to, LeafId from, int d, AxisList axes) {
-    own_proposals_.push_back({0, d, 0, d, FactorKind::kPassThrough, std::move(axes)});
-    Propose(to, from, n, &own_proposals_.back(), &mesh, program_.LeafShape(from)->byte_size());
+    own_axes_.push_back(std::move(axes));
+    own_offers_.push_back({0, d, 0, d, FactorKind::kPassThrough, own_axes_.back()});
+    Propose(to, from, n, &own_offers_.back(), &mesh, program_.LeafShape(from)->byte_size());
   };
   for (int d = 0; d < g.rank() && d < static_cast<int>(manual.size()); ++d) {
     AxisList whole = manual[d];
@@ -177,79 +191,32 @@ absl::Status PropagationEngine::Visit(uint32_t n, int stage) {
   return absl::OkStatus();
 }
 
-void PropagationEngine::Note(LeafId leaf, int dim, const Provenance& step) {
-  Provenance& noted = provenance_.at(leaf, dim);
-  if (step.brought > noted.brought && !noted.constraint) noted = step;
-}
-
-absl::Status PropagationEngine::Apply(absl::Span<const Pending> group) {
-  const LeafId leaf = group[0].leaf;
-  const Sharding* before = sharding_[leaf.value];
-  const Limits& limits = *limits_[leaf.value];
-  if (limits.fixed) return absl::OkStatus();
-  ShardingBuilder b(*before);
-  AxisList used(before->used().begin(), before->used().end());
-  absl::InlinedVector<std::pair<const Pending*, int64_t>, 4> added;  // with what they bring
-  for (const Pending& p : group) {
-    if (p.mesh != b.mesh) {
-      if (!used.empty() || !limits.reserved.empty()) continue;
-      b.mesh = p.mesh;
-    }
-    const int d = p.proposal->dim;
-    if (limits.IsClosed(d)) continue;
-    AxisList axes = ExtendFree(*b.mesh, b.dims[d], p.proposal->axes, used, limits.reserved);
-    const int64_t brought = AxesSize(axes) / AxesSize(b.dims[d]);
-    if (brought <= 1) continue;
-    const AxisList add = RemovePrefix(*b.mesh, b.dims[d], axes);
-    used.insert(used.end(), add.begin(), add.end());
-    b.dims[d] = std::move(axes);
-    added.push_back({&p, brought});
-  }
-  if (added.empty()) return absl::OkStatus();
-  const Pending& most =
-      *std::max_element(added.begin(), added.end(), [](const auto& x, const auto& y) {
-         return x.second < y.second;
-       })->first;
-  const Sharding* after = b.Intern(context_);
-  const int callbacks = graph_.callbacks_of(leaf);
-  if (callbacks >= 0 && static_cast<uint32_t>(callbacks) != most.node) {
-    SHARDCALL_ASSIGN_OR_RETURN(after, AskUserCallback(graph_.node(callbacks), leaf, after));
-    if (after == before) return absl::OkStatus();
-  }
-  sharding_[leaf.value] = after;
-  for (const auto& [p, brought] : added) {
-    Note(leaf, p->proposal->dim,
-         {.from = p->from,
-          .via = graph_.node(p->node).instr,
-          .from_dim = static_cast<int16_t>(p->proposal->from_dim),
-          .brought = static_cast<int32_t>(brought)});
-  }
-  QueueLeaf(leaf);
-  return absl::OkStatus();
-}
-
 absl::Status PropagationEngine::Round(int stage) {
   round_.clear();
-  std::vector<std::pair<uint32_t, uint32_t>>& queue = queue_[stage];
-  const uint32_t last = stage < 2 ? std::numeric_limits<uint32_t>::max() : queue.front().first;
-  while (!queue.empty() && queue.front().first <= last) {
-    round_.push_back(queue.front().second);
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    queue.pop_back();
+  NodeQueue& queue = queue_[stage];
+  while (!queue.empty()) {
+    const uint32_t place = queue.First(), n = graph_.node_at(place);
+    if (stage >= 2 && !round_.empty() &&
+        graph_.node(n).instr != graph_.node(round_.front()).instr) {
+      break;
+    }
+    round_.push_back(n);
+    queue.Erase(place);
   }
   pending_.clear();
-  own_proposals_.clear();
+  own_offers_.clear();
+  own_axes_.clear();
   for (uint32_t n : round_) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
-    queued_[n] &= static_cast<uint16_t>(~(1u << stage));
     SHARDCALL_RETURN_IF_ERROR(Visit(n, stage));
   }
   auto key = [](const Pending& p) {
-    return std::make_tuple(p.leaf.value, p.proposal->kind, -p.bytes, p.from_order, p.proposal->dim,
-                           p.via_order, p.node);
+    return std::make_tuple(p.offer->kind, -p.bytes, p.from_order, p.offer->dim, p.via_order,
+                           p.node);
   };
-  std::sort(pending_.begin(), pending_.end(),
-            [&](const Pending& a, const Pending& b) { return key(a) < key(b); });
+  std::sort(pending_.begin(), pending_.end(), [&](const Pending& a, const Pending& b) {
+    return a.leaf != b.leaf ? a.leaf.value < b.leaf.value : key(a) < key(b);
+  });
   for (size_t i = 0; i < pending_.size();) {
     size_t end = i;
     while (end < pending_.size() && pending_[end].leaf == pending_[i].leaf) ++end;
@@ -317,7 +284,7 @@ void PropagationEngine::EqualizeGroups() {
 
 absl::Status PropagationEngine::Spread(const std::set<int>& priorities) {
   SeedAll(*priorities.begin());
-  queued_.assign(graph_.num_nodes(), 0);
+  for (NodeQueue& queue : queue_) queue.Reset(graph_.num_nodes());
   for (int n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(n).kind == NodeKind::kBoundary) Queue(n, 0);
   }
@@ -337,23 +304,30 @@ absl::Status PropagationEngine::Spread(const std::set<int>& priorities) {
 
 bool PropagationEngine::KeepIndexedWhole(const CostModel& cost) {
   const std::vector<LeafDim> found =
-      IndexedCarries(program_, graph_, cost, {sharding_, constraint_}).Find();
+      IndexedCarries(program_, graph_, cost, {sharding_, constraint_}, &uses_).Find();
   for (const auto& [leaf, dim] : found) kept_whole_[leaf].Insert(dim);
   return !found.empty();
+}
+
+void PropagationEngine::Prepare(bool propagate) {
+  if (prepared_ == propagate) return;
+  prepared_ = propagate;
+  seeds_.reset();
+  seeded_priority_.reset();
+  imposed_.clear();
+  branch_results_.clear();
+  imposed_constraints_.clear();
+  FindConstraints();
+  if (!propagate) return;
+  ConstrainCarried();
+  ConstrainBranches();
 }
 
 absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOptions& options) {
   SHARDCALL_RETURN_IF_ERROR(rules_.status());
   SetOrders(options);
-  imposed_.clear();
-  branch_results_.clear();
-  imposed_constraints_.clear();
   kept_whole_.clear();
-  FindConstraints();
-  if (options.propagate) {
-    ConstrainCarried();
-    ConstrainBranches();
-  }
+  Prepare(options.propagate);
   std::set<int> priorities;
   for (const ShardingConstraint* c : constraint_) {
     if (c == nullptr) continue;
@@ -378,9 +352,9 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
   for (int l = 0; l < n; ++l) {
     const LeafId c = program_.leaves.canonical(LeafId(l));
     result.sharding[l] = sharding_[c.value];
-    result.kept_whole[l] = kept_whole_.contains(c);
+    result.kept_whole[l] = !kept_whole_.empty() && kept_whole_.contains(c);
   }
-  result.provenance = provenance_;
+  result.provenance = std::move(provenance_);
   result.outputs = OutputShardings();
   result.conflicts = conflicts_;
   result.choices = options.choices;

@@ -12,6 +12,7 @@
 #define SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_
 
 #include <deque>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,9 +23,10 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/graph.h"
+#include "shardcall/partitioner/propagation/leaf_uses.h"
+#include "shardcall/partitioner/propagation/node_queue.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 #include "shardcall/partitioner/propagation/step.h"
-#include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall::inline internal {
@@ -40,16 +42,34 @@ class PropagationEngine {
   absl::StatusOr<std::vector<PropagationResult>> RunInEachOrder(const PropagationOptions& options);
 
  private:
+  // All that a step proposes for one tensor. Where nothing else is proposed for the leaf, its new
+  // sharding follows from those that the step was made for, so that it is found once.
+  struct Change {
+    int offers = 0;
+    bool known = false;
+    const Sharding* after = nullptr;  // null: not all of the offers are taken as they are
+  };
+  // A proposal of a step, kept by its memo, or one of a boundary or callback, of this round.
+  struct Offer {
+    int tensor, dim, from, from_dim;
+    FactorKind kind;
+    absl::Span<const AxisRef> axes;
+    Change* change = nullptr;  // of a step
+  };
+  // Lives in the Context's arena, with all that it points to.
   struct Memo {
     const StepRule* rule;
     absl::Span<const StepTensor> tensors;
     ConflictOrder order;
-    StepResult result;
+    int stage;
+    const BaseMesh* mesh;
+    const Contest* contest = nullptr;  // null: none
+    absl::Span<const Offer> offers;    // of a tensor after each other
   };
   // One proposal for a leaf.
   struct Pending {
     LeafId leaf, from;
-    const Proposal* proposal;
+    const Offer* offer;
     const BaseMesh* mesh;
     uint32_t node, via_order;
     int64_t bytes;        // of the source
@@ -77,6 +97,8 @@ class PropagationEngine {
   // seed.cc: the initial shardings, from the program's annotations.
   void FindConstraints();
   void SeedAll(int priority);
+  void SeedWithoutKept(int priority);
+  void CloseKeptWhole();
   void SeedLeaf(LeafId leaf, int priority);
   void NoteConstraint(LeafId leaf);
   // Applies the axes of dimensions with user priority `priority`.
@@ -86,6 +108,8 @@ class PropagationEngine {
   std::vector<const Sharding*> OutputShardings() const;
 
   // engine.cc
+  // Finds the constraints, which are the same for all runs.
+  void Prepare(bool propagate);
   // From the initial shardings to the fixed point.
   absl::Status Spread(const std::set<int>& priorities);
   // Keeps whole what is cheaper so while a loop runs (indexed_carries.h). False: nothing more.
@@ -99,21 +123,30 @@ class PropagationEngine {
   absl::Status Visit(uint32_t n, int stage);
   void VisitRule(uint32_t n, const Node& node, int stage);
   void VisitBoundary(uint32_t n, const Node& node);
-  absl::Status Apply(absl::Span<const Pending> group);
-  ConflictOrder OrderOf(const StepRule* rule) const {
+  ConflictOrder OrderOf(const OpRule* rule) const {
+    if (own_orders_.empty()) return conflicts_;
     const auto own = own_orders_.find(rule);
     return own == own_orders_.end() ? conflicts_ : own->second;
   }
   void SetOrders(const PropagationOptions& options);
   void NoteConflict(const Node& node, const Contest& contest);
-  const StepResult& StepOf(const Node& node, absl::Span<const LeafId> leaves);
-  void Propose(LeafId leaf, LeafId from, uint32_t node, const Proposal* p, const BaseMesh* mesh,
+  const Memo& StepOf(const Node& node, absl::Span<const LeafId> leaves);
+  void Keep(const StepResult& result, Memo* memo);
+  void Propose(LeafId leaf, LeafId from, uint32_t node, const Offer* offer, const BaseMesh* mesh,
                int64_t bytes);
-  // Notes what brought axes to a dimension, if it brought more than what is noted.
-  void Note(LeafId leaf, int dim, const Provenance& step);
   void Queue(uint32_t node, int stage);
   void QueueLeaf(LeafId leaf);
   void EqualizeGroups();
+
+  // apply.cc: what the proposals of a round do to a leaf.
+  absl::Status Apply(absl::Span<const Pending> all);
+  static absl::InlinedVector<Pending, 4> WithoutRepeats(absl::Span<const Pending> group);
+  // Of one step alone; false if others propose something, too, or not all of it is taken.
+  bool ApplyChange(absl::Span<const Pending> group);
+  const Sharding* AsSource(absl::Span<const Pending> group) const;
+  const Sharding* AfterAll(absl::Span<const Pending> group) const;
+  // Notes what brought axes to a dimension, if it brought more than what is noted.
+  void Note(LeafId leaf, const Pending& p, int64_t brought);
 
   // callbacks.cc
   absl::Status VisitCallbacks(uint32_t n, const Node& node);
@@ -128,11 +161,12 @@ class PropagationEngine {
   RuleTable& rules_;
   Context& context_;
   PropagationGraph graph_;
+  LeafUses uses_;
 
   ConflictOrder conflicts_ = ConflictOrder::kWait;
-  absl::flat_hash_map<const StepRule*, ConflictOrder> own_orders_;  // of choices
+  absl::flat_hash_map<const OpRule*, ConflictOrder> own_orders_;  // of choices
   std::vector<Conflict> met_;
-  absl::flat_hash_set<const StepRule*> met_rules_;
+  absl::flat_hash_set<const OpRule*> met_rules_;
 
   // By canonical leaf.
   std::vector<const Sharding*> sharding_;
@@ -145,17 +179,26 @@ class PropagationEngine {
   std::deque<ShardingConstraint> imposed_constraints_;
   absl::flat_hash_map<LeafId, IndexSet> kept_whole_;  // dimensions, of KeepIndexedWhole
   ProvenanceTable provenance_;
+  // What runs and rounds of KeepIndexedWhole begin with, kept from the second one on: most programs
+  // need only one.
+  struct Seeds {
+    std::vector<const Sharding*> sharding;
+    std::vector<const Limits*> limits;
+    ProvenanceTable provenance;
+  };
+  std::optional<Seeds> seeds_;
+  std::optional<int> seeded_priority_;  // of the last seeds, or of those that are kept
+  std::optional<bool> prepared_;        // for runs that propagate, or not
 
   std::deque<Limits> limits_storage_;
   InternTable<Limits> limits_table_;
-  BlockList<Memo> memos_;
   InternTable<Memo> memo_table_;
 
-  std::vector<std::pair<uint32_t, uint32_t>> queue_[kNumStages];  // heaps of (order, node)
-  std::vector<uint32_t> round_;   // the nodes that a round takes off its queue
-  std::vector<uint16_t> queued_;  // by node, a bit per stage
+  NodeQueue queue_[kNumStages];  // of places in the graph's node order
+  std::vector<uint32_t> round_;  // the nodes that a round takes off its queue
   std::vector<Pending> pending_;
-  std::deque<Proposal> own_proposals_;  // of this round's boundaries and callbacks
+  std::deque<Offer> own_offers_;  // of this round's boundaries and callbacks
+  std::deque<AxisList> own_axes_;
 
   // Answers of callbacks, by kind of call, manual region, result (-1: all) and the shardings they
   // were given.

@@ -70,6 +70,7 @@ PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
   }
   AddGroups();
   BuildAdjacency();
+  OrderNodes();
 }
 
 uint32_t PropagationGraph::Push(Node node, absl::Span<const LeafId> leaves) {
@@ -81,8 +82,8 @@ uint32_t PropagationGraph::Push(Node node, absl::Span<const LeafId> leaves) {
 }
 
 void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
-  const StepRule*& step = by_rule_[rule];
-  if (step == nullptr) {
+  const OpRule*& known = by_rule_[rule];
+  if (known == nullptr) {
     absl::InlinedVector<int64_t, 8> bytes;
     for (InstrId o : module_.operands(i)) {
       const Shape* s = module_.instr(o).shape;
@@ -90,16 +91,12 @@ void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
     }
     const Shape* s = module_.instr(i).shape;
     for (int k = 0; k < s->num_leaves(); ++k) bytes.push_back(s->leaf(k)->byte_size());
-    StepRule& made = step_rules_.emplace_back(rule, module_.instr(i).opcode, bytes);
-    const KnownTarget target = KnownTargetOf(module_.instr(i));
-    made.forward = !HasTrait(target, kBlocksForward);
-    made.backward = !HasTrait(target, kBlocksBackward);
-    step = &made;
+    known = MakeRule(rule, module_.instr(i).opcode, bytes, KnownTargetOf(module_.instr(i)));
   }
-  if (step->inert) return;
+  if (known->step->inert) return;
   Node node;
   node.instr = i;
-  node.rule = step;
+  node.rule = known;
   node.leaf_begin = static_cast<uint32_t>(leaf_pool_.size());
   for (InstrId o : module_.operands(i)) {
     const uint32_t first = program_.leaves.first(o).value;
@@ -112,10 +109,43 @@ void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
   nodes_.push_back(node);
 }
 
+const OpRule* PropagationGraph::MakeRule(const ShardingRule* rule, Opcode opcode,
+                                         absl::Span<const int64_t> bytes, KnownTarget target) {
+  OpRule& made = op_rules_.emplace_back();
+  made.bytes.assign(bytes.begin(), bytes.end());
+  const bool forward = !HasTrait(target, kBlocksForward);
+  const bool backward = !HasTrait(target, kBlocksBackward);
+  const auto make = [&] {
+    StepRule& step = step_rules_.emplace_back(rule, opcode, bytes);
+    step.forward = forward;
+    step.backward = backward;
+    return &step;
+  };
+  // Rules of thousands of tensors are few.
+  if (!StepRule::IsDense(*rule)) {
+    made.step = make();
+    return &made;
+  }
+  StepSignature signature = SignatureOf(*rule, opcode, bytes);
+  signature.push_back(forward << 1 | int{backward});
+  uint64_t hash = 0;
+  for (int64_t part : signature) hash = MixHash(hash, part);
+  hash = FinishHash(hash);
+  const Signed* found = by_signature_.Find(
+      hash, [&](const Signed& s) { return s.signature == absl::MakeConstSpan(signature); });
+  if (found == nullptr) {
+    Arena& arena = module_.context().arena();
+    found = arena.New<Signed>(arena.Copy(absl::MakeConstSpan(signature)), make());
+    by_signature_.Insert(hash, found);
+  }
+  made.step = found->step;
+  return &made;
+}
+
 // All tensors share all dimensions. In a group every member counts as a result, since a cheap
 // operand would not be a source for the others.
-const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool group) {
-  const StepRule** slot = group ? nullptr : &identities_[shape->bare()];
+const OpRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool group) {
+  const OpRule** slot = group ? nullptr : &identities_[shape->bare()];
   if (slot != nullptr && *slot != nullptr) return *slot;
   ShardingRule& rule = identity_rules_.emplace_back();
   TensorFactors dims;
@@ -128,10 +158,10 @@ const StepRule* PropagationGraph::Identity(const Shape* shape, int tensors, bool
   }
   if (!group) rule.operands.assign(1, dims);
   rule.results.assign(group ? tensors : 1, dims);
-  const StepRule* step = &step_rules_.emplace_back(
-      &rule, Opcode::kCopy, std::vector<int64_t>(tensors, shape->byte_size()));
-  if (slot != nullptr) *slot = step;
-  return step;
+  const absl::InlinedVector<int64_t, 2> bytes(tensors, shape->byte_size());
+  const OpRule* made = MakeRule(&rule, Opcode::kCopy, bytes, KnownTarget::kNone);
+  if (slot != nullptr) *slot = made;
+  return made;
 }
 
 void PropagationGraph::AddEdge(InstrId via, LeafId a, LeafId b) {
@@ -237,6 +267,18 @@ void PropagationGraph::NumberInstructions() {
   }
   for (int i = 0; i < n; ++i) {
     if (!entered[i]) walk(InstrId(i));
+  }
+}
+
+void PropagationGraph::OrderNodes() {
+  std::vector<uint32_t> begin(order_.size() + 1, 0);
+  for (const Node& node : nodes_) ++begin[order_[node.instr.value] + 1];
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  place_of_.resize(nodes_.size());
+  node_at_.resize(nodes_.size());
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    place_of_[n] = begin[order_[nodes_[n].instr.value]]++;
+    node_at_[place_of_[n]] = n;
   }
 }
 

@@ -10,18 +10,26 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/propagation/step.h"
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/partitioner/rules/op_rules.h"
+#include "shardcall/sharding/base/intern_table.h"
 
 namespace shardcall::inline internal {
 
 enum class NodeKind : uint8_t { kRule, kBoundary, kCallbacks };
 
+// The rule of equal ops.
+struct OpRule {
+  const StepRule* step;                   // that of all rules whose steps are the same
+  absl::InlinedVector<int64_t, 4> bytes;  // by tensor
+};
+
 struct Node {
   NodeKind kind = NodeKind::kRule;
   InstrId instr;
-  const StepRule* rule = nullptr;  // kRule
+  const OpRule* rule = nullptr;  // kRule
   uint32_t leaf_begin = 0, leaf_count = 0;
   int32_t index = 0;  // operand of a boundary; number of operand leaves of callbacks
 };
@@ -51,6 +59,9 @@ class PropagationGraph {
   // Position of each instruction in post-order from the roots by operand number; unreachable
   // instructions come last. Independent of names and of the order of the text.
   absl::Span<const uint32_t> order() const { return order_; }
+  // The same of the nodes: by the order of their instructions, then by number.
+  uint32_t place_of(uint32_t node) const { return place_of_[node]; }
+  uint32_t node_at(uint32_t place) const { return node_at_[place]; }
   // Whether the instruction is a constant expression of cheap ops: elementwise ones and ones that
   // move data.
   bool is_cheap(InstrId i) const { return cheap_[i.value]; }
@@ -64,22 +75,31 @@ class PropagationGraph {
   void FindCheap();
   void NumberInstructions();
   void BuildAdjacency();
+  void OrderNodes();
   uint32_t Push(Node node, absl::Span<const LeafId> leaves);
-  const StepRule* Identity(const Shape* shape, int tensors, bool group);
+  const OpRule* Identity(const Shape* shape, int tensors, bool group);
+  const OpRule* MakeRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes,
+                         KnownTarget target);
 
   const Program& program_;
   const Module& module_;
   RuleTable& rules_;
   std::vector<Node> nodes_;
   std::vector<LeafId> leaf_pool_;
-  std::vector<uint32_t> adjacent_begin_, adjacent_, order_;
+  std::vector<uint32_t> adjacent_begin_, adjacent_, order_, place_of_, node_at_;
   std::vector<bool> cheap_;
   absl::flat_hash_map<LeafId, int> callbacks_;
   std::vector<std::vector<LeafId>> shard_as_;
   BlockList<StepRule> step_rules_;
+  BlockList<OpRule> op_rules_;
   std::deque<ShardingRule> identity_rules_;
-  absl::flat_hash_map<const ShardingRule*, const StepRule*> by_rule_;
-  absl::flat_hash_map<const Shape*, const StepRule*> identities_;
+  absl::flat_hash_map<const ShardingRule*, const OpRule*> by_rule_;
+  absl::flat_hash_map<const Shape*, const OpRule*> identities_;
+  struct Signed {
+    absl::Span<const int64_t> signature;
+    StepRule* step;
+  };
+  InternTable<Signed> by_signature_;  // in the Context's arena
 };
 
 }  // namespace shardcall::inline internal

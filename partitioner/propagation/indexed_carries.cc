@@ -5,7 +5,6 @@
 #include <map>
 
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/import/value_flow.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/sharding/reshard/reshard.h"
@@ -65,8 +64,14 @@ const IndexingRow* Indexes(const Module& m, InstrId id, int dim) {
 }  // namespace
 
 IndexedCarries::IndexedCarries(const Program& program, const PropagationGraph& graph,
-                               const CostModel& cost, const PropagatedLeaves& leaves)
-    : program_(program), module_(program.module), graph_(graph), cost_(cost), known_(leaves) {}
+                               const CostModel& cost, const PropagatedLeaves& leaves,
+                               LeafUses* uses)
+    : program_(program),
+      module_(program.module),
+      graph_(graph),
+      cost_(cost),
+      known_(leaves),
+      uses_(*uses) {}
 
 bool IndexedCarries::LoopsAndIndexedShards() const {
   bool loops = false, indexed = false;
@@ -95,7 +100,7 @@ std::vector<LeafDim> IndexedCarries::Find() {
       if (s == nullptr || s->is_maximal()) continue;
       for (int d = 0; d < s->rank(); ++d) {
         if (!s->IsDimSharded(d)) continue;
-        if (uses_.empty()) CollectUses();
+        uses_.Collect();
         if (runs_.empty()) CountRuns(loop);
         Web web{.dim = d};
         if (!Consider(program_.leaves.canonical(loop, flat), &web)) continue;
@@ -104,38 +109,6 @@ std::vector<LeafDim> IndexedCarries::Find() {
     }
   }
   return found;
-}
-
-void IndexedCarries::CollectUses() {
-  const LeafTable& leaves = program_.leaves;
-  for (int k = 0; k < module_.num_instructions(); ++k) {
-    const InstrId id(k);
-    const Opcode opcode = module_.instr(id).opcode;
-    // Their results are their operands.
-    if (opcode == Opcode::kTuple || opcode == Opcode::kGetTupleElement ||
-        opcode == Opcode::kOptBarrier) {
-      continue;
-    }
-    if (HasTrait(opcode, kControlFlow)) {
-      for (const ValueFlow& flow : ValueFlows(module_, id)) {
-        for (int f = 0; f < module_.instr(flow.from).shape->num_leaves(); ++f) {
-          const Use use{leaves.canonical(flow.from, f), id, module_.instr(flow.from).computation,
-                        leaves.canonical(flow.to, f)};
-          if (use.leaf == use.to) continue;
-          uses_[use.leaf].push_back(use);
-          entries_[use.to].push_back(use);
-        }
-      }
-      continue;
-    }
-    int operand = 0;
-    for (InstrId o : module_.operands(id)) {
-      for (int f = 0; f < module_.instr(o).shape->num_leaves(); ++f, ++operand) {
-        const LeafId leaf = leaves.canonical(o, f);
-        uses_[leaf].push_back({leaf, id, module_.instr(id).computation, LeafId(), operand});
-      }
-    }
-  }
 }
 
 void IndexedCarries::CountRuns(InstrId loop) {
@@ -158,11 +131,9 @@ void IndexedCarries::CountRuns(InstrId loop) {
 bool IndexedCarries::Consider(LeafId carried, Web* web) {
   if (!Join(carried, web)) return false;
   for (size_t k = 0; k < web->leaves.size(); ++k) {
-    const auto uses = uses_.find(web->leaves[k]);
-    if (uses == uses_.end()) continue;
     // A value that was gathered in a computation is at hand for further uses there.
     std::map<CompId, double> seconds;
-    for (const Use& use : uses->second) {
+    for (const LeafUse& use : uses_.of(web->leaves[k])) {
       const auto runs = runs_.find(use.at);
       if (runs == runs_.end()) continue;  // outside of the loop
       double once = 0;
@@ -188,7 +159,7 @@ bool IndexedCarries::Join(LeafId leaf, Web* web) {
   return true;
 }
 
-bool IndexedCarries::Follow(const Use& use, Web* web, double* seconds) {
+bool IndexedCarries::Follow(const LeafUse& use, Web* web, double* seconds) {
   if (use.to.valid()) return Join(use.to, web);
   if (use.operand != 0) return false;
   const LeafId result = program_.leaves.canonical(use.by);
@@ -208,9 +179,7 @@ bool IndexedCarries::Follow(const Use& use, Web* web, double* seconds) {
 // begins with once, others as often as the computation runs that they are made in.
 void IndexedCarries::CountEntries(Web* web) const {
   for (LeafId leaf : web->leaves) {
-    const auto entries = entries_.find(leaf);
-    if (entries == entries_.end()) continue;
-    for (const Use& entry : entries->second) {
+    for (const LeafUse& entry : uses_.entries_to(leaf)) {
       if (web->members.contains(entry.leaf)) continue;
       const Sharding* s = known_.sharding[entry.leaf.value];
       if (graph_.is_cheap(program_.leaves.instr(entry.leaf)) || s->is_maximal()) continue;
@@ -235,7 +204,7 @@ const Sharding* IndexedCarries::Whole(LeafId leaf, int dim) const {
 }
 
 // Slices are made of an array that is whole along the dimension, or sharded along another one.
-double IndexedCarries::SliceSeconds(const Use& use, int dim) const {
+double IndexedCarries::SliceSeconds(const LeafUse& use, int dim) const {
   const LeafId result = program_.leaves.canonical(use.by);
   const Sharding& s = *known_.sharding[use.leaf.value];
   const Shape* shape = program_.LeafShape(use.leaf);
@@ -255,7 +224,7 @@ double IndexedCarries::SliceSeconds(const Use& use, int dim) const {
 
 // Each device has the rows of its shard and zero for the others; the results are added up. Where
 // the devices of the result stand in another order, the array is gathered instead.
-double IndexedCarries::RowsSeconds(const Use& use, int dim) const {
+double IndexedCarries::RowsSeconds(const LeafUse& use, int dim) const {
   const LeafId result = program_.leaves.canonical(use.by);
   const Sharding& s = *known_.sharding[result.value];
   const Sharding& array = *known_.sharding[use.leaf.value];
@@ -269,7 +238,7 @@ double IndexedCarries::RowsSeconds(const Use& use, int dim) const {
 }
 
 // The update is wanted as the array is sharded, but whole along each index.
-double IndexedCarries::UpdateSeconds(const Use& use) const {
+double IndexedCarries::UpdateSeconds(const LeafUse& use) const {
   const LeafId update = program_.leaves.canonical(module_.operand(use.by, 1));
   const Sharding& s = *known_.sharding[update.value];
   if (s.is_maximal()) return 0;

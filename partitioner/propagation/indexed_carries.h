@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/graph.h"
+#include "shardcall/partitioner/propagation/leaf_uses.h"
 #include "shardcall/sharding/cost_model.h"
 
 namespace shardcall::inline internal {
@@ -35,19 +36,12 @@ using LeafDim = std::pair<LeafId, int>;
 // any of these values is left alone.
 class IndexedCarries {
  public:
+  // `uses` are those of the program, which are found when they are first needed.
   IndexedCarries(const Program& program, const PropagationGraph& graph, const CostModel& cost,
-                 const PropagatedLeaves& leaves);
+                 const PropagatedLeaves& leaves, LeafUses* uses);
   std::vector<LeafDim> Find();
 
  private:
-  // A use of a leaf by an op, or its way into or out of a loop, branch or call.
-  struct Use {
-    LeafId leaf;
-    InstrId by;
-    CompId at;        // where the value is when it is used or passed
-    LeafId to;        // where `by` passes it; invalid for other ops
-    int operand = 0;  // of ops
-  };
   // The values in a loop that hold one array, as far as they are known.
   struct Web {
     int dim = 0;
@@ -59,7 +53,6 @@ class IndexedCarries {
   // Whether the program has loops, and ops that index sharded dimensions. Most programs need no
   // more than this.
   bool LoopsAndIndexedShards() const;
-  void CollectUses();
   // Executions of each computation in the loop for one of the loop.
   void CountRuns(InstrId loop);
   // Whether it is cheaper to keep `carried`, and all values in the loop that hold the same array,
@@ -67,14 +60,14 @@ class IndexedCarries {
   bool Consider(LeafId carried, Web* web);
   // Where the array goes by `use`; false if that needs the dimension for something else. `seconds`
   // gets what the use costs if the dimension is sharded.
-  bool Follow(const Use& use, Web* web, double* seconds);
+  bool Follow(const LeafUse& use, Web* web, double* seconds);
   bool Join(LeafId leaf, Web* web);
   // What values that come into the web cost if they must be whole.
   void CountEntries(Web* web) const;
   // What it costs that `use` indexes the leaf while the dimension is sharded.
-  double SliceSeconds(const Use& use, int dim) const;
-  double RowsSeconds(const Use& use, int dim) const;
-  double UpdateSeconds(const Use& use) const;
+  double SliceSeconds(const LeafUse& use, int dim) const;
+  double RowsSeconds(const LeafUse& use, int dim) const;
+  double UpdateSeconds(const LeafUse& use) const;
   double Seconds(const Shape* shape, const Sharding* from, const Sharding* to) const;
   const Sharding* Whole(LeafId leaf, int dim) const;
 
@@ -83,8 +76,7 @@ class IndexedCarries {
   const PropagationGraph& graph_;
   const CostModel& cost_;
   const PropagatedLeaves known_;
-  absl::flat_hash_map<LeafId, std::vector<Use>> uses_;     // by leaf
-  absl::flat_hash_map<LeafId, std::vector<Use>> entries_;  // those with `to`, by `to`
+  LeafUses& uses_;
   absl::flat_hash_map<CompId, double> runs_;  // of the computations in the current loop
 };
 

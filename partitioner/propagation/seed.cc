@@ -149,11 +149,39 @@ void PropagationEngine::Activate(int priority) {
 }
 
 void PropagationEngine::SeedAll(int priority) {
+  if (seeded_priority_ == priority && seeds_.has_value()) {
+    sharding_ = seeds_->sharding;
+    limits_ = seeds_->limits;
+    provenance_ = seeds_->provenance;
+  } else {
+    SeedWithoutKept(priority);
+    if (seeded_priority_ == priority) seeds_ = {sharding_, limits_, provenance_};
+    seeded_priority_ = priority;
+  }
+  CloseKeptWhole();
+}
+
+void PropagationEngine::CloseKeptWhole() {
+  for (const auto& [leaf, dims] : kept_whole_) {
+    Limits limits = *limits_[leaf.value];
+    for (int d = 0; d < sharding_[leaf.value]->rank(); ++d) {
+      if (dims.Contains(d)) limits.closed.Insert(d);
+    }
+    limits_[leaf.value] = InternLimits(limits);
+  }
+}
+
+void PropagationEngine::SeedWithoutKept(int priority) {
   const int n = program_.leaves.num_leaves();
   sharding_.assign(n, nullptr);
   limits_.assign(n, nullptr);
-  provenance_.Clear();
-  const Limits* open = InternLimits({});
+  if (provenance_.num_slots() == 0) {  // the last run's went into its result
+    provenance_ = ProvenanceTable(program_);
+  } else {
+    provenance_.Clear();
+  }
+  const Limits* const open = InternLimits({});
+  const Limits* const cheap = InternLimits({.cheap = true});
   // Values without any constraint share one state per rank and region.
   std::vector<const Sharding*> plain;
   constexpr int kRanks = 16;
@@ -163,7 +191,7 @@ void PropagationEngine::SeedAll(int priority) {
     if (program_.leaves.canonical(leaf) != leaf || !program_.LeafShape(leaf)->IsArray()) continue;
     const InstrId instr = program_.leaves.instr(leaf);
     const int rank = program_.LeafShape(leaf)->rank();
-    if (constraint_[l] != nullptr || rank >= kRanks || graph_.is_cheap(instr) ||
+    if (constraint_[l] != nullptr || rank >= kRanks ||
         program_.annotation[instr.value] == AnnotationKind::kManualBoundary) {
       SeedLeaf(leaf, priority);
       continue;
@@ -173,14 +201,7 @@ void PropagationEngine::SeedAll(int priority) {
       slot = ReplicatedSharding(context_, program_.mesh, rank, program_.manual_axes(instr));
     }
     sharding_[l] = slot;
-    limits_[l] = open;
-  }
-  for (const auto& [leaf, dims] : kept_whole_) {
-    Limits limits = *limits_[leaf.value];
-    for (int d = 0; d < sharding_[leaf.value]->rank(); ++d) {
-      if (dims.Contains(d)) limits.closed.Insert(d);
-    }
-    limits_[leaf.value] = InternLimits(limits);
+    limits_[l] = graph_.is_cheap(instr) ? cheap : open;
   }
   for (const auto& [leaf, source] : imposed_) {
     if (sharding_[leaf.value] == nullptr || !sharding_[leaf.value]->HasShardedDim()) continue;

@@ -2,16 +2,13 @@
 #include "shardcall/partitioner/propagation/step.h"
 
 #include <algorithm>
+#include <forward_list>
 #include <utility>
 
 #include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall::inline internal {
 namespace {
-
-constexpr int kWholeLevel = 4;  // see step.h
-
-bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
 
 using Axes = absl::Span<const AxisRef>;
 
@@ -51,7 +48,7 @@ class Stepper {
         tensors_(tensors),
         mesh_(*mesh),
         num_factors_(static_cast<int>(r_.factors.size())) {
-    have_.resize(rule.extents.size());
+    have_.resize(rule.slots.size());
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) Project(t);
     CollectSources();
   }
@@ -66,6 +63,11 @@ class Stepper {
   // conflicts matters.
   bool contested() const { return contested_ && rule_.base_level >= 1; }
   const Contest& contest() const { return contest_; }
+  // The level of all candidates so far if its two halves propose the same, since no factor has two
+  // shardings and no axis is wanted twice; else -1.
+  int OnlyLevel() const {
+    return one_source_ && !contested_ && least_level_ == most_level_ ? most_level_ : -1;
+  }
 
  private:
   // Factor f has the sharding `axes` in tensor `from`, the largest tensor with that sharding.
@@ -84,10 +86,10 @@ class Stepper {
   }
   int64_t Extent(int t, int f) const {
     const int s = Slot(t, f);
-    return !kDense && s < 0 ? -1 : rule_.extents[s];
+    return !kDense && s < 0 ? -1 : rule_.slots[s].extent;
   }
   // Unless the rule is dense, it must have the factor in this tensor.
-  AxisList& Have(int t, int f) { return have_[Slot(t, f)]; }
+  Axes Have(int t, int f) const { return have_[Slot(t, f)]; }
   bool OnMesh(int t) const {
     const Sharding& s = *tensors_[t].sharding;
     return s.mesh() == &mesh_ || !s.HasShardedDim();
@@ -95,10 +97,24 @@ class Stepper {
 
   void Project(int t) {
     const Sharding& s = *tensors_[t].sharding;
-    if (!OnMesh(t) || s.is_maximal()) return;
+    if (!OnMesh(t) || s.is_maximal() || !s.HasShardedDim()) return;
+    if constexpr (kDense) sharded_.push_back(t);
     ProjectOntoFactors(
         r_.tensor(t), s, [&](int f) { return Extent(t, f); },
-        [&](int f, Axes axes) { Have(t, f).assign(axes.begin(), axes.end()); });
+        [&](int f, Axes axes) {
+          const int slot = Slot(t, f);
+          have_[slot] = rule_.slots[slot].compound ? Kept(s, axes) : axes;
+        });
+  }
+  // Axes of a compound dimension, in memory that outlives the step.
+  Axes Kept(const Sharding& s, Axes axes) {
+    for (int d = 0; d < s.rank(); ++d) {
+      const Axes dim = s.dim(d);
+      const auto found = std::search(dim.begin(), dim.end(), axes.begin(), axes.end());
+      if (found != dim.end()) return dim.subspan(found - dim.begin(), axes.size());
+    }
+    split_.emplace_front(axes.begin(), axes.end());
+    return split_.front();
   }
 
   // Collects the distinct shardings of each factor, ordered by factor, then by size of the tensor.
@@ -107,9 +123,7 @@ class Stepper {
     for (int f = 0; f < num_factors_; ++f) {
       if (rule_.factor_level[f] < 0) continue;
       const size_t begin = sources_.size();
-      for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
-        AddSource(t, f, Have(t, f), begin);
-      }
+      for (int t : sharded_) AddSource(t, f, Have(t, f), begin);
       SortSources(begin);
     }
   }
@@ -124,12 +138,13 @@ class Stepper {
     }
   }
   // Adds the sharding of factor f in tensor t. The sources of f begin at `begin`.
-  void AddSource(int t, int f, const AxisList& axes, size_t begin) {
+  void AddSource(int t, int f, Axes axes, size_t begin) {
+    if (axes.empty()) return;
     const Limits& l = *tensors_[t].limits;
-    if (l.fixed || axes.empty()) return;
+    if (l.fixed) return;
     if (l.cheap && t < static_cast<int>(r_.operands.size())) return;
     size_t at = begin;
-    while (at < sources_.size() && (sources_[at].axes != Axes(axes) || rule_.broadcast)) ++at;
+    while (at < sources_.size() && (sources_[at].axes != axes || rule_.broadcast)) ++at;
     if (at == sources_.size()) {
       sources_.push_back({f, t, axes});
     } else if (rule_.bytes[t] > rule_.bytes[sources_[at].from]) {
@@ -142,22 +157,28 @@ class Stepper {
     });
   }
 
-  // What factor f of tensor t should be sharded over at this stage; false if nothing new.
-  bool Choose(int t, int f, absl::Span<const Source> sources, int level, bool aggressive,
+  // What the factor of these sources should be sharded over in tensor t at this stage, where it has
+  // `have` so far; false if nothing new.
+  bool Choose(int t, Axes have, absl::Span<const Source> sources, int level, bool aggressive,
               Candidate* out) {
-    out->factor = f;
+    const int f = out->factor = sources[0].factor;
     const Source* best = nullptr;
     for (const Source& s : sources) {
       if (rule_.Level(f, s.from, t) > level) continue;
       if (aggressive) {
         // The largest source that extends the tensor's axes, or one that extends that source.
-        if (best == nullptr ? Longer(Have(t, f), s.axes) : Longer(best->axes, s.axes)) best = &s;
+        if (best == nullptr ? Longer(have, s.axes) : Longer(best->axes, s.axes)) best = &s;
       } else if (best == nullptr || AxesSize(s.axes) > AxesSize(best->axes)) {
         best = &s;
       }
     }
     if (best == nullptr) return false;
     out->from = best->from;
+    if (sources.size() == 1) {
+      if (!Longer(have, best->axes)) return false;
+      out->axes.assign(best->axes.begin(), best->axes.end());
+      return true;
+    }
     out->axes.assign(best->axes.begin(), best->axes.end());
     if (!aggressive) {
       for (const Source& s : sources) {
@@ -165,7 +186,7 @@ class Stepper {
         out->axes = CommonPrefix(mesh_, out->axes, s.axes);
       }
     }
-    return Longer(Have(t, f), out->axes);
+    return Longer(have, out->axes);
   }
 
   bool Longer(Axes prefix, Axes axes) const {
@@ -178,19 +199,45 @@ class Stepper {
     // A value without any axis may change to another mesh.
     if (s.mesh() != &mesh_ && !s.used().empty()) return;
     absl::InlinedVector<Candidate, 8> candidates;
+    Candidate c;
     for (size_t i = 0; i < sources_.size();) {
-      size_t end = i;
+      size_t end = i + 1;
       while (end < sources_.size() && sources_[end].factor == sources_[i].factor) ++end;
-      const int f = sources_[i].factor;
-      Candidate c;
-      const bool open = Extent(t, f) >= 0 && (end != i + 1 || Axes(Have(t, f)) != sources_[i].axes);
-      if (open && MayGrow(t, f) &&
-          Choose(t, f, absl::MakeConstSpan(sources_).subspan(i, end - i), level, aggressive, &c)) {
-        candidates.push_back(std::move(c));
-      }
+      const absl::Span<const Source> sources = absl::MakeConstSpan(sources_).subspan(i, end - i);
+      const int f = sources_[i].factor, slot = Slot(t, f);
       i = end;
+      if (slot < 0 || rule_.slots[slot].extent < 0) continue;
+      if (sources.size() == 1 && have_[slot] == sources[0].axes) continue;
+      if (!MayGrow(t, f, rule_.slots[slot])) continue;
+      if (!Choose(t, have_[slot], sources, level, aggressive, &c)) continue;
+      NoteLevel(rule_.Level(f, c.from, t), sources.size());
+      candidates.push_back(c);
     }
     if (candidates.empty()) return;
+    if (s.used().empty() && limits.reserved.empty() && AreApart(candidates)) {
+      for (Candidate& each : candidates) Fit(t, &each);
+    } else if (candidates.size() == 1) {
+      Candidate& only = candidates[0];
+      only.axes = ExtendFree(mesh_, Have(t, only.factor), only.axes, s.used(), limits.reserved);
+      Fit(t, &only);
+    } else {
+      ShareAxes(t, level, aggressive, absl::MakeSpan(candidates));
+    }
+    Compose(t, candidates, out);
+  }
+
+  // Whether no two candidates want an axis: then a tensor without axes gives them all.
+  static bool AreApart(absl::Span<const Candidate> candidates) {
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (Overlaps(candidates[i].axes, candidates[j].axes)) return false;
+      }
+    }
+    return true;
+  }
+
+  // Cuts what several candidates for tensor t want to what they get.
+  void ShareAxes(int t, int level, bool aggressive, absl::Span<Candidate> candidates) {
     StableSort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
       const int ka = Rank(r_.factors[a.factor].kind);
       const int kb = Rank(r_.factors[b.factor].kind);
@@ -199,16 +246,17 @@ class Stepper {
       return order_ == ConflictOrder::kSmaller && rule_.base_level >= 1 ? x < y : x > y;
     });
     const bool ranked = aggressive || (level >= 1 && order_ != ConflictOrder::kWait);
-    AxisList taken(s.used().begin(), s.used().end());
+    const Axes used = tensors_[t].sharding->used();
+    AxisList taken(used.begin(), used.end());
     const absl::InlinedVector<AxisList, 8> wanted = Wanted(t, candidates);
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& c = candidates[i];
-      const AxisList& have = Have(t, c.factor);
+      const Axes have = Have(t, c.factor);
       AxisList blocked = taken;
       for (size_t j = 0; j < wanted.size() && !ranked; ++j) {
         if (j != i) blocked.insert(blocked.end(), wanted[j].begin(), wanted[j].end());
       }
-      c.axes = ExtendFree(mesh_, have, c.axes, blocked, limits.reserved);
+      c.axes = ExtendFree(mesh_, have, c.axes, blocked, tensors_[t].limits->reserved);
       Fit(t, &c);
       if (!ranked) continue;
       if (Longer(have, c.axes)) {
@@ -216,13 +264,11 @@ class Stepper {
         taken.insert(taken.end(), add.begin(), add.end());
       }
     }
-    Compose(t, candidates, out);
   }
 
   // What each of several candidates for tensor t adds; notes whether they contest an axis.
   absl::InlinedVector<AxisList, 8> Wanted(int t, absl::Span<const Candidate> candidates) {
     absl::InlinedVector<AxisList, 8> wanted;
-    if (candidates.size() == 1) return wanted;
     for (const Candidate& c : candidates) {
       wanted.push_back(Behind(mesh_, Have(t, c.factor), c.axes));
       for (size_t j = 0; j + 1 < wanted.size() && !contested_; ++j) {
@@ -259,52 +305,58 @@ class Stepper {
     while (!c->axes.empty() && AxesSize(c->axes) > extent) c->axes.pop_back();
   }
 
-  bool MayGrow(int t, int f) const {
+  bool MayGrow(int t, int f, const StepRule::Slot& slot) const {
+    const Limits& limits = *tensors_[t].limits;
+    if (!slot.repeated) return !limits.IsClosed(slot.dim);
     const TensorFactors& tensor = r_.tensor(t);
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
-      if (tensors_[t].limits->IsClosed(d)) continue;
-      for (int x : tensor.dims[d]) {
-        if (x == f) return true;
-      }
+      if (!limits.IsClosed(d) && Has(tensor.dims[d], f)) return true;
     }
     return false;
+  }
+
+  static bool Has(const FactorList& dim, int f) {
+    return std::find(dim.begin(), dim.end(), f) != dim.end();
   }
 
   // The dimension of tensor t that has factor f.
   int DimOf(int t, int f) const {
-    const auto& dims = r_.tensor(t).dims;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (std::find(dims[d].begin(), dims[d].end(), f) != dims[d].end()) return static_cast<int>(d);
-    }
-    return -1;
+    const int s = Slot(t, f);
+    return s < 0 ? -1 : rule_.slots[s].dim;
   }
 
-  bool IsCompound(int t, int f) const {
-    for (const FactorList& dim : r_.tensor(t).dims) {
-      if (dim.size() > 1 && std::find(dim.begin(), dim.end(), f) != dim.end()) return true;
-    }
-    return false;
-  }
+  bool IsCompound(int t, int f) const { return rule_.slots[Slot(t, f)].compound; }
 
   void Compose(int t, absl::Span<const Candidate> candidates, Proposals* out) {
     const Sharding& s = *tensors_[t].sharding;
     const TensorFactors& tensor = r_.tensor(t);
+    const auto touched = [&](const FactorList& dim) {
+      return std::any_of(candidates.begin(), candidates.end(),
+                         [&](const Candidate& c) { return Has(dim, c.factor); });
+    };
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
-      if (tensors_[t].limits->IsClosed(d)) continue;
+      if (tensors_[t].limits->IsClosed(d) || !touched(tensor.dims[d])) continue;
+      if (tensor.dims[d].size() == 1) {
+        ProposeFor(t, d,
+                   *std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const auto& c) { return c.factor == tensor.dims[d][0]; }),
+                   out);
+        continue;
+      }
       AxisList axes;
       const Candidate* from = nullptr;
       for (int f : tensor.dims[d]) {
-        const AxisList* part = &Have(t, f);
+        Axes part = Have(t, f);
         for (const Candidate& c : candidates) {
           if (c.factor != f) continue;
-          if (Longer(*part, c.axes)) {
-            part = &c.axes;
+          if (Longer(part, c.axes)) {
+            part = c.axes;
             if (from == nullptr) from = &c;
           }
           break;
         }
-        axes.insert(axes.end(), part->begin(), part->end());
-        if (AxesSize(*part) != Extent(t, f)) break;
+        axes.insert(axes.end(), part.begin(), part.end());
+        if (AxesSize(part) != Extent(t, f)) break;
       }
       if (from == nullptr) continue;
       axes = Canonical(mesh_, axes);
@@ -313,8 +365,22 @@ class Stepper {
                       r_.factors[from->factor].kind, std::move(axes)});
     }
   }
+  // Of a dimension that is one factor.
+  void ProposeFor(int t, int d, const Candidate& c, Proposals* out) const {
+    if (!Longer(tensors_[t].sharding->dim(d), c.axes)) return;
+    out->push_back({t, d, c.from, DimOf(c.from, c.factor), r_.factors[c.factor].kind, c.axes});
+  }
+
+  // Of a candidate, one of a factor with `sources` shardings.
+  void NoteLevel(int level, size_t sources) {
+    least_level_ = std::min(least_level_, level);
+    most_level_ = std::max(most_level_, level);
+    one_source_ = one_source_ && sources == 1;
+  }
 
   const ConflictOrder order_;
+  int least_level_ = kNumLevels, most_level_ = -1;
+  bool one_source_ = true;  // of each candidate
   bool contested_ = false;
   Contest contest_;
   const StepRule& rule_;
@@ -322,80 +388,13 @@ class Stepper {
   absl::Span<const StepTensor> tensors_;
   const BaseMesh& mesh_;
   const int num_factors_;
-  absl::InlinedVector<AxisList, 16> have_;  // by slot of the rule
+  absl::InlinedVector<Axes, 16> have_;   // by slot of the rule
+  absl::InlinedVector<int, 8> sharded_;  // the tensors that have shards; of a dense rule
+  std::forward_list<AxisList> split_;    // those of have_ that no sharding holds as they are
   absl::InlinedVector<Source, 8> sources_;
 };
 
 }  // namespace
-
-StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes)
-    : rule(rule),
-      base_level(MovesOrMaps(opcode) ? 0 : 1),
-      broadcast(opcode == Opcode::kBroadcast),
-      inert(true),
-      bytes(bytes.begin(), bytes.end()) {
-  const int n = static_cast<int>(rule->factors.size());
-  constexpr int64_t kMostDense = 4096;
-  dense = int64_t{n} * rule->num_tensors() <= kMostDense;
-  if (dense) {
-    extents.assign(static_cast<size_t>(rule->num_tensors()) * n, -1);
-  } else {
-    for (int t = 0; t < rule->num_tensors(); ++t) {
-      for (const FactorList& dim : rule->tensor(t).dims) {
-        for (int f : dim) places.push_back({f, t});
-      }
-    }
-    std::sort(places.begin(), places.end());
-    places.erase(std::unique(places.begin(), places.end()), places.end());
-    extents.assign(places.size(), -1);
-  }
-  absl::InlinedVector<int, 16> tensors_with(n, 0);
-  absl::InlinedVector<bool, 16> in_result(n, false), same_extent(n, true);
-  for (int t = 0; t < rule->num_tensors(); ++t) {
-    for (const FactorList& dim : rule->tensor(t).dims) {
-      for (int f : dim) {
-        int64_t& extent = extents[dense ? t * n + f : FindPlace({f, t})];
-        const int64_t here = rule->Extent(t, f);
-        if (extent < 0) ++tensors_with[f];
-        if (here != rule->factors[f].size) same_extent[f] = false;
-        extent = here;
-        if (t >= static_cast<int>(rule->operands.size())) in_result[f] = true;
-      }
-    }
-  }
-  if (broadcast) levels = 1 << 1 | 1 << 3;
-  for (int f = 0; f < n; ++f) {
-    const Factor& factor = rule->factors[f];
-    int level = base_level;
-    if (factor.blocked)
-      level = -1;
-    else if (factor.kind == FactorKind::kNeedReplication)
-      level = same_extent[f] && in_result[f] && opcode != Opcode::kCustomCall ? kWholeLevel : -1;
-    else if (factor.kind == FactorKind::kPermutation)
-      level = 2;
-    else if (factor.kind == FactorKind::kReduction && !in_result[f])
-      level = 2;
-    factor_level.push_back(static_cast<int8_t>(level));
-    if (level < 0 || tensors_with[f] < 2) continue;
-    inert = false;
-    if (!broadcast) levels |= 1 << level;
-  }
-}
-
-int StepRule::FindPlace(Place place) const {
-  const auto found = std::lower_bound(places.begin(), places.end(), place);
-  return found == places.end() || *found != place ? -1 : static_cast<int>(found - places.begin());
-}
-
-int StepRule::Level(int factor, int from, int to) const {
-  if (broadcast) return from < to ? 3 : 1;
-  const int level = factor_level[factor];
-  if (forward && backward && level != kWholeLevel) return level;
-  const int operands = static_cast<int>(rule->operands.size());
-  const bool ahead = from < operands && to >= operands, back = from >= operands && to < operands;
-  if ((ahead && !forward) || (back && !backward)) return kNumLevels;
-  return level != kWholeLevel || ahead ? level : kNumLevels;
-}
 
 AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
                     absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
@@ -417,11 +416,16 @@ template <bool kDense>
 void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* result) {
   if (!stepper.has_sources()) return;
   // If the last stage has no proposals, no stage has any.
-  Proposals last;
-  stepper.Run(kNumLevels - 1, true, &last);
+  stepper.Run(kNumLevels - 1, true, &result->proposals);
   result->contested = stepper.contested();
   result->contest = stepper.contest();
-  if (last.empty()) return;
+  if (result->proposals.empty()) return;
+  if (const int level = stepper.OnlyLevel(); level >= 0) {
+    result->stage = 2 * level;
+    return;
+  }
+  Proposals last;
+  last.swap(result->proposals);
   int last_stage = kNumStages - 1;
   while ((rule.levels >> (last_stage / 2) & 1) == 0) last_stage -= 2;
   for (int stage = 0; stage < kNumStages; ++stage) {

@@ -49,10 +49,13 @@ struct StepTensor {
 
 inline constexpr int kNumLevels = 5;
 inline constexpr int kNumStages = 2 * kNumLevels;
+inline constexpr int kWholeLevel = 4;  // of factors that the op needs whole
 
 // A rule prepared for propagation steps.
 struct StepRule {
   StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes);
+  // A dense rule has a place for each factor in each tensor (see Slot).
+  static bool IsDense(const ShardingRule& rule);
   const ShardingRule* rule;
   int base_level;
   bool broadcast;
@@ -70,13 +73,24 @@ struct StepRule {
     int factor, tensor;
     friend auto operator<=>(const Place&, const Place&) = default;
   };
+  struct Slot {
+    int64_t extent = -1;    // -1: factor absent
+    int dim = -1;           // the first dimension that has the factor
+    bool compound = false;  // some dimension has other factors beside it
+    bool repeated = false;  // several dimensions have it
+  };
   bool dense;
-  std::vector<Place> places;                 // by slot; empty if dense
-  absl::InlinedVector<int64_t, 12> extents;  // by slot; -1: factor absent
-  int FindPlace(Place place) const;          // its slot; -1: factor absent. If not dense.
+  std::vector<Place> places;  // by slot; empty if dense
+  absl::InlinedVector<Slot, 12> slots;
+  int FindPlace(Place place) const;  // its slot; -1: factor absent. If not dense.
   // Level at which `factor` propagates from one tensor to another.
   int Level(int factor, int from, int to) const;
 };
+
+// Of rules with equal signatures all steps are the same. Sizes count only where a step compares
+// them, as in compound dimensions: f32[8] + f32[8] is as bf16[4] * bf16[4].
+using StepSignature = absl::InlinedVector<int64_t, 40>;
+StepSignature SignatureOf(const ShardingRule& rule, Opcode opcode, absl::Span<const int64_t> bytes);
 
 // Proposes `axes` for dimension `dim` of `tensor`; they extend its current axes. They are those of
 // dimension `from_dim` of tensor `from`; -1: not of a single one.

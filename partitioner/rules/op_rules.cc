@@ -2,7 +2,7 @@
 #include "shardcall/partitioner/rules/op_rules.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
@@ -51,7 +51,7 @@ constexpr RowRule kRules[] = {
 
 OpClass ClassOf(Opcode opcode) { return kRules[static_cast<int>(opcode)].op_class; }
 
-bool HasDynamicSize(const Shapes& shapes) {
+bool HasDynamicSize(absl::Span<const Shape* const> shapes) {
   return std::any_of(shapes.begin(), shapes.end(),
                      [](const Shape* shape) { return shape->IsArray() && shape->IsDynamic(); });
 }
@@ -114,7 +114,7 @@ struct RuleTable::Impl {
     const TargetRule* target = nullptr;
     bool has_rule = true;
     bool by_callback = false;
-    std::optional<ShardingRule> rule;
+    const ShardingRule* rule = nullptr;  // null: none
   };
 
   Impl(const Program& program, RuleOptions options)
@@ -131,6 +131,8 @@ struct RuleTable::Impl {
   }
   const Entry* Find(InstrId i);
   void Make(InstrId i, Entry* entry);
+  const ShardingRule* Keep(ShardingRule rule) { return &rules.emplace_back(std::move(rule)); }
+  const ShardingRule* RuleOfRow(const RuleArgs& args, const Entry& entry);
   // Compares the written shape of a custom call with the inferred one.
   absl::Status CheckShape(InstrId i) const;
 
@@ -140,6 +142,9 @@ struct RuleTable::Impl {
   const bool any_maximal;
   BlockList<Entry> entries;
   InternTable<Entry> table;
+  BlockList<ShardingRule> rules;
+  // Elementwise ops have one rule for all ops of the same shapes, which are most ops of a program.
+  absl::flat_hash_map<Shapes, const ShardingRule*> elementwise;
   absl::Status status;
   int64_t hits = 0, misses = 0;
 };
@@ -201,6 +206,18 @@ absl::Status RuleTable::Impl::CheckShape(InstrId i) const {
       instr.shape);
 }
 
+const ShardingRule* RuleTable::Impl::RuleOfRow(const RuleArgs& args, const Entry& entry) {
+  const auto make = kRules[static_cast<int>(entry.opcode)].make;
+  if (make == nullptr) return nullptr;
+  if (entry.maximal || HasDynamicSize(args.operands) || HasDynamicSize(args.results)) {
+    return Keep(NeedReplicationRule(args));
+  }
+  if (make != PointwiseRule || !HasTrait(entry.opcode, kElementwise)) return Keep(make(args));
+  const ShardingRule*& known = elementwise[entry.shapes];
+  if (known == nullptr) known = Keep(make(args));
+  return known;
+}
+
 void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
@@ -211,11 +228,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   AppendLeaves(instr.shape, &results);
   const RuleArgs args{m, instr, operands, results};
   if (instr.opcode != Opcode::kCustomCall) {
-    if (const auto make = kRules[static_cast<int>(instr.opcode)].make; make != nullptr) {
-      entry->rule = entry->maximal || HasDynamicSize(operands) || HasDynamicSize(results)
-                        ? NeedReplicationRule(args)
-                        : make(args);
-    }
+    entry->rule = RuleOfRow(args, *entry);
     return;
   }
   const CustomCallSource source =
@@ -257,7 +270,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
     if (status.ok()) status = In(fits, PlaceOf(instr));
     rule = NeedReplicationRule(args);
   }
-  entry->rule = *std::move(rule);
+  entry->rule = Keep(*std::move(rule));
 }
 
 RuleTable::RuleTable(const Program& program, RuleOptions options)
@@ -279,8 +292,7 @@ bool RuleTable::PartitionedByCallback(InstrId i) {
 const ShardingRule* RuleTable::rule(InstrId i) {
   if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return nullptr;
   if (ClassOf(impl_->program.module.instr(i).opcode) == OpClass::kStructural) return nullptr;
-  const std::optional<ShardingRule>& rule = impl_->Get(i)->rule;
-  return rule.has_value() ? &*rule : nullptr;
+  return impl_->Get(i)->rule;
 }
 
 const TargetRule* RuleTable::target(InstrId i) {

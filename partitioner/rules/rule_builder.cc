@@ -2,7 +2,6 @@
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/monoid.h"
@@ -18,7 +17,7 @@ bool HasIdentities(const RuleArgs& args, PartialOp op, int first) {
 }
 
 RuleBuilder::RuleBuilder(const RuleArgs& args) : args_(args) {
-  rule_.factors.reserve(8);
+  rule_.factors.reserve(4);
   rule_.operands.resize(args.operands.size());
   rule_.results.resize(args.results.size());
   for (int t = 0; t < args.num_tensors(); ++t) Tensor(t).dims.resize(args.rank(t));
@@ -74,24 +73,31 @@ ShardingRule RuleBuilder::Build() {
       }
     }
   }
-  absl::InlinedVector<int, 16> number(rule_.factors.size(), -1);
-  absl::InlinedVector<Factor, 8> ordered;
+  const int added = static_cast<int>(rule_.factors.size());
+  absl::InlinedVector<int, 16> number(added, -1);
+  int used = 0;
+  bool in_order = true;  // each factor has the number that it was added with
   for (int t = 0; t < args_.num_tensors(); ++t) {
     for (FactorList& dim : Tensor(t).dims) {
       for (int& f : dim) {
         if (number[f] < 0) {
-          number[f] = static_cast<int>(ordered.size());
-          ordered.push_back(std::move(rule_.factors[f]));
-          ordered.back().name = FactorName(number[f]);
+          in_order = in_order && f == used;
+          number[f] = used++;
         }
         f = number[f];
       }
     }
   }
-  rule_.factors.assign(std::make_move_iterator(ordered.begin()),
-                       std::make_move_iterator(ordered.end()));
-  for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
-  std::sort(rule_.extents.begin(), rule_.extents.end());
+  if (!in_order || used < added) {
+    std::vector<Factor> ordered(used);
+    for (int f = 0; f < added; ++f) {
+      if (number[f] >= 0) ordered[number[f]] = std::move(rule_.factors[f]);
+    }
+    rule_.factors = std::move(ordered);
+    for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
+  }
+  for (int f = 0; f < used; ++f) rule_.factors[f].name = FactorName(f);
+  if (rule_.extents.size() > 1) std::sort(rule_.extents.begin(), rule_.extents.end());
   return std::move(rule_);
 }
 

@@ -412,6 +412,49 @@ def chain(n):
                   [f'v{i + 1} = {ROW} {("negate", "cosine", "sine", "abs")[i % 4]}(v{i})' for i in range(n)])
 
 
+def chain_backwards(n):
+    """n elementwise ops in a row, the last of which alone is sharded."""
+    return module([f'v0 = {ROW} parameter(0)'] +
+                  [f'v{i + 1} = {ROW} {("negate", "cosine", "sine", "abs")[i % 4]}(v{i})' for i in range(n)] +
+                  [f'r = {ROW} negate(v{n}), {SHARDED}'])
+
+
+def tree(n):
+    """About n ops: half of them of a parameter, the others sums of two, up to one."""
+    half = max(n // 2, 1)
+    lines = [f'p = {ROW} parameter(0), {SHARDED}']
+    lines += [f'v{half + i} = {ROW} {("negate", "cosine", "sine", "abs")[i % 4]}(p)' for i in range(half)]
+    lines += [f'v{i} = {ROW} add(v{2 * i}, v{2 * i + 1})' for i in range(half - 1, 0, -1)]
+    return module(lines)
+
+
+def tree_backwards(n):
+    """The same, of n/2 parameters that may be sharded, and only the root is."""
+    half = max(n // 2, 1)
+    lines = [f'p{i} = {ROW} parameter({i})' for i in range(half)]
+    lines += [f'v{half + i} = {ROW} {("negate", "cosine", "sine", "abs")[i % 4]}(p{i})' for i in range(half)]
+    lines += [f'v{i} = {ROW} add(v{2 * i}, v{2 * i + 1})' for i in range(half - 1, 0, -1)]
+    return module(lines + [f'r = {ROW} negate(v1), {SHARDED}'],
+                  header=', allow_spmd_sharding_propagation_to_parameters={true}')
+
+
+def ladder(n):
+    """n ops, each of which has both ops before it as operands."""
+    lines = [f'v0 = {ROW} parameter(0), {SHARDED}', f'v1 = {ROW} negate(v0)']
+    lines += [f'v{i} = {ROW} {("add", "multiply", "subtract", "maximum")[i % 4]}(v{i - 1}, v{i - 2})'
+              for i in range(2, n)]
+    return module(lines)
+
+
+def ladder_of_products(n):
+    """n/2 products in a row that each wait for the order of their op, with a sum of both sides after each."""
+    lines = ['v0 = f32[16,16] parameter(0), ' + SHARDED, 'w = f32[16,16] parameter(1)']
+    for i in range(n // 2):
+        lines += [f'd{i} = f32[16,16] dot(v{i}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}',
+                  f'v{i + 1} = f32[16,16] add(v{i}, d{i})']
+    return module(lines)
+
+
 def chain_with_collectives(n, every=5):
     """n ops in a row, each `every` of which wants the other dimension sharded."""
     lines, kinds = [f'v0 = {ROW} parameter(0), {SHARDED}'], (OTHER, SHARDED)

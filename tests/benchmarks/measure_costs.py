@@ -33,6 +33,8 @@ SUB_AXES = (10, 20, 40)
 # What is measured by default, in some minutes; --all takes half an hour.
 USUAL = {f'partition {name}' for name in ('concatenate', 'tuple_of', 'while_loop', 'branches', 'parameters',
                                           'parameters_donated', 'called_results')}
+USUAL |= {f'propagate {name}' for name in ('chain', 'chain_backwards', 'tree', 'tree_backwards', 'ladder',
+                                           'ladder_of_products')}
 USUAL |= {f'explain {name}' for name in ('chain_with_collectives', 'chain_of_halos')}
 USUAL |= {'run on n devices', 'reshard of rank 8, k axes of 2',
           'partition with sub-axis reshards, 7 axes of 4'}

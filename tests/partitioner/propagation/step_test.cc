@@ -139,6 +139,31 @@ TEST_F(StepTest, AnOrderOfConflictsDecidesAtOnce) {
   EXPECT_FALSE(contested_);
 }
 
+TEST_F(StepTest, RulesWithEqualSignaturesHaveTheSameSteps) {
+  const auto of = [&](RuleText text, std::vector<int64_t> from, std::vector<int64_t> to,
+                      Opcode opcode, std::vector<int64_t> bytes) {
+    const Shape* operand = context_.MakeArray(ElementType::kF32, from);
+    const Shape* result = context_.MakeArray(ElementType::kF32, to);
+    const auto rule = InstantiateRule(**ParseRule(text), {operand}, {result});
+    EXPECT_TRUE(rule.ok()) << rule.status();
+    return SignatureOf(*rule, opcode, bytes);
+  };
+  const RuleText same = {.rule = "i j -> i j"}, turned = {.rule = "i j -> j i"};
+  const StepSignature negate = of(same, {8, 6}, {8, 6}, Opcode::kNegate, {192, 192});
+  EXPECT_EQ(negate, of(same, {4, 2}, {4, 2}, Opcode::kTanh, {16, 16}));
+  EXPECT_NE(negate, of(turned, {8, 6}, {6, 8}, Opcode::kNegate, {192, 192}));
+  EXPECT_NE(negate, of(same, {8, 6}, {8, 6}, Opcode::kSort, {192, 192}));
+  EXPECT_NE(negate, of(same, {8, 6}, {8, 6}, Opcode::kCustomCall, {192, 192}));
+  // Which tensor is larger counts.
+  EXPECT_NE(negate, of(same, {8, 6}, {8, 6}, Opcode::kConvert, {192, 96}));
+  // In a compound dimension the sizes count.
+  const RuleText split = {.rule = "(i j) -> i j"};
+  EXPECT_EQ(of(split, {48}, {8, 6}, Opcode::kReshape, {192, 192}),
+            of(split, {48}, {8, 6}, Opcode::kReshape, {96, 96}));
+  EXPECT_NE(of(split, {48}, {8, 6}, Opcode::kReshape, {192, 192}),
+            of(split, {48}, {6, 8}, Opcode::kReshape, {192, 192}));
+}
+
 TEST_F(StepTest, AnAxisThatTheTensorHasElsewhereIsNotTakenTwice) {
   EXPECT_EQ(Run(matmul_, {{{8, 8}, {{A()}, {}}}, {{8, 8}, {{A()}, {}}}}, {{{8, 8}, {{A()}, {}}}}),
             "nothing");

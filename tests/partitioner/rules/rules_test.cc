@@ -256,13 +256,23 @@ TEST(Rules, CollectivesPassWhatTheyDoNotTouch) {
 
 TEST(Rules, EqualInstructionsShareOneRule) {
   const Program p = Parse(
-      "x = f32[4,8] parameter(0)\na = f32[4,8] tanh(x)\n"
-      "b = f32[4,8] tanh(a)\nROOT op = f32[4,8] exponential(b)\n");
+      "x = f32[4,8] parameter(0)\na = f32[4,8] reverse(x), dimensions={0}\n"
+      "b = f32[4,8] reverse(a), dimensions={0}\nROOT op = f32[4,8] reverse(b), dimensions={1}\n");
   RuleTable rules(p, {});
   EXPECT_EQ(rules.rule(FindInstr(p, "a")), rules.rule(FindInstr(p, "b")));
   EXPECT_NE(rules.rule(FindInstr(p, "a")), rules.rule(FindInstr(p, "op")));
   EXPECT_EQ(rules.misses(), 2);
   EXPECT_EQ(rules.hits(), 1);
+}
+
+TEST(Rules, ElementwiseOpsOfTheSameShapesShareOneRule) {
+  const Program p = Parse(
+      "x = f32[4,8] parameter(0)\na = f32[4,8] tanh(x)\nb = f32[4,8] exponential(a)\n"
+      "ROOT op = bf16[4,8] convert(b)\n");
+  RuleTable rules(p, {});
+  EXPECT_EQ(rules.rule(FindInstr(p, "a")), rules.rule(FindInstr(p, "b")));
+  EXPECT_NE(rules.kind(FindInstr(p, "a")), rules.kind(FindInstr(p, "b")));
+  EXPECT_NE(rules.rule(FindInstr(p, "b")), rules.rule(FindInstr(p, "op")));
 }
 
 std::string Call(const std::string& attributes) {
