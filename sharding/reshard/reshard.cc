@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/permute_sources.h"
 #include "shardcall/sharding/reshard/reshard_search.h"
 
 namespace shardcall {
@@ -87,13 +88,62 @@ const Sharding* AddAllReduce(Context& context, const Shape* global, const Shardi
   return move.after;
 }
 
-// Appends the moves between shardings of one mesh with equal manual axes and cuts that nest.
+// A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
+// overlap by at most the size of the smaller one. Nothing is bounded where a value becomes partial:
+// a device may have the identity instead of what it does not hold.
+double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
+  if (from->partial().empty() && !to->partial().empty()) return 0;
+  double need = ElementTypeBytes(global->element_type()), held = need;
+  for (int d = 0; d < global->rank(); ++d) {
+    const double have = CeilDiv(global->dim(d), from->num_shards(d));
+    const double want = CeilDiv(global->dim(d), to->num_shards(d));
+    need *= want;
+    held *= std::min(have, want);
+  }
+  return std::max(0.0, need - held);
+}
+
+bool IsPrime(int64_t n) {
+  for (int64_t p = 2; p * p <= n; ++p) {
+    if (n % p == 0) return false;
+  }
+  return true;
+}
+
+double BytesOf(absl::Span<const Move> moves) {
+  double bytes = 0;
+  for (const Move& m : moves) bytes += m.bytes;
+  return bytes;
+}
+
+// Whether some axis of `s` can be cut further.
+bool HasCompositeAxis(const Sharding& s) {
+  return absl::c_any_of(s.used(), [](const AxisRef& a) { return !IsPrime(a.size); });
+}
+
+// Appends the moves between shardings of one mesh with equal manual axes and cuts that nest. Where
+// these send more than has to be sent, parts of axes may move better than whole ones: from [a, b]
+// to [b, a] with a = 4 and b = 2, half of a goes to the other dimension first.
 void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                     ReshardPlan* plan) {
+  std::vector<Move> moves;
   const int64_t states = context.Get<ReshardBudget>().states;
-  if (SearchReshard(context, global, from, to, &plan->moves, states)) return;
-  plan->greedy = true;
-  GreedyReshard(context, global, from, to, &plan->moves);
+  if (!SearchReshard(context, global, from, to, &moves, states)) {
+    plan->greedy = true;
+    GreedyReshard(context, global, from, to, &plan->moves);
+    return;
+  }
+  const double bytes = BytesOf(moves);
+  if (moves.size() > 1 && bytes > 1.1 * LowerBound(global, from, to) &&
+      (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
+    std::vector<Move> finer;
+    if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
+                      /*fine=*/true) &&
+        BytesOf(finer) < bytes) {
+      moves = std::move(finer);
+    }
+  }
+  plan->moves.insert(plan->moves.end(), moves.begin(), moves.end());
 }
 
 // Between base meshes, or between cuts that do not nest: one permute where the shard counts agree,
@@ -115,21 +165,6 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
   PlanWithinMesh(context, global, current, whole, plan);
   const Sharding* whole_to = ReplicatedSharding(context, to->mesh(), to->rank(), to->manual());
   PlanWithinMesh(context, global, whole_to, to, plan);
-}
-
-// A lower bound of the bytes that a device needs and does not hold. Two shards of a dimension
-// overlap by at most the size of the smaller one. Nothing is bounded where a value becomes partial:
-// a device may have the identity instead of what it does not hold.
-double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
-  if (from->partial().empty() && !to->partial().empty()) return 0;
-  double need = ElementTypeBytes(global->element_type()), held = need;
-  for (int d = 0; d < global->rank(); ++d) {
-    const double have = CeilDiv(global->dim(d), from->num_shards(d));
-    const double want = CeilDiv(global->dim(d), to->num_shards(d));
-    need *= want;
-    held *= std::min(have, want);
-  }
-  return std::max(0.0, need - held);
 }
 
 }  // namespace
@@ -201,7 +236,9 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
     }
   }
   plan->lower_bound = from == to ? 0 : LowerBound(global, from, to);
-  for (const Move& m : plan->moves) {
+  for (Move& m : plan->moves) {
+    // The search took all devices for senders; some may keep their shard.
+    if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
     plan->bytes += m.bytes;
     plan->peak_bytes =
         std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));

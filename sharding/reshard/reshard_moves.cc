@@ -17,9 +17,9 @@ constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
 }  // namespace
 
 ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding* from,
-                           const Sharding* to)
+                           const Sharding* to, bool fine)
     : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()) {
-  MakeAtoms();
+  MakeAtoms(fine);
   start_ = ListsOf(from);
   target_ = ListsOf(to);
 }
@@ -32,7 +32,7 @@ ReshardMoves::Lists ReshardMoves::ListsOf(const Sharding* s) const {
   return l;
 }
 
-void ReshardMoves::MakeAtoms() {
+void ReshardMoves::MakeAtoms(bool fine) {
   absl::InlinedVector<absl::InlinedVector<int64_t, 6>, 4> cuts(mesh_->num_axes());
   for (const Sharding* s : {from_, to_}) {
     auto add = [&](absl::Span<const AxisRef> axes) {
@@ -49,8 +49,19 @@ void ReshardMoves::MakeAtoms() {
     std::sort(c.begin(), c.end());
     c.erase(std::unique(c.begin(), c.end()), c.end());
     for (size_t i = 0; i + 1 < c.size(); ++i) {
-      atoms_.push_back({static_cast<uint16_t>(axis), static_cast<uint32_t>(c[i]),
-                        static_cast<uint32_t>(c[i + 1] / c[i])});
+      int64_t pre = c[i], rest = c[i + 1] / c[i];
+      for (int64_t p = 2; fine && p * p <= rest;) {
+        if (rest % p != 0) {
+          ++p;
+          continue;
+        }
+        atoms_.push_back(
+            {static_cast<uint16_t>(axis), static_cast<uint32_t>(pre), static_cast<uint32_t>(p)});
+        pre *= p;
+        rest /= p;
+      }
+      atoms_.push_back(
+          {static_cast<uint16_t>(axis), static_cast<uint32_t>(pre), static_cast<uint32_t>(rest)});
     }
   }
   SHARDCALL_CHECK(atoms_.size() < 100);
@@ -149,7 +160,10 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
 
 void ReshardMoves::ExpandSlices(const Lists& l) {
   for (int d = 0; d < rank(); ++d) {
-    if (!StartsWith(target_[d], l[d])) continue;
+    if (!StartsWith(target_[d], l[d])) {
+      ExpandToPermutedSlice(l, d);
+      continue;
+    }
     for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
       const std::string minor = target_[d].substr(l[d].size(), k);
       if (!IsFree(l, minor.back())) break;
@@ -159,6 +173,24 @@ void ReshardMoves::ExpandSlices(const Lists& l) {
       Try(next, MoveKind::kSlice, minor, d, -1, 0);
     }
   }
+}
+
+// The dimension has atoms of the target, but other ones come before them there. Cut by all that
+// lack, in whatever order, it sends less in the permute that orders them.
+void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
+  for (char c : l[d]) {
+    if (!Has(target_[d], c)) return;
+  }
+  std::string minor;
+  for (char c : target_[d]) {
+    if (Has(l[d], c)) continue;
+    if (!IsFree(l, c)) return;
+    minor.push_back(c);
+  }
+  if (minor.empty() || !Nests(d, l[d], minor)) return;
+  Lists next = l;
+  next[d] += minor;
+  Try(next, MoveKind::kSlice, minor, d, -1, 0);
 }
 
 void ReshardMoves::ExpandPartial(const Lists& l) {

@@ -17,8 +17,10 @@ namespace shardcall::inline internal {
 
 class ReshardMoves {
  public:
-  // `from` and `to` are of one mesh, with equal manual axes and cuts that nest.
-  ReshardMoves(Context& context, const Shape* global, const Sharding* from, const Sharding* to);
+  // `from` and `to` are of one mesh, with equal manual axes and cuts that nest. `fine`: axes are
+  // cut into parts of prime size, so that parts of an axis can move.
+  ReshardMoves(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+               bool fine = false);
   virtual ~ReshardMoves() = default;
 
  protected:
@@ -102,13 +104,14 @@ class ReshardMoves {
   Lists start_, target_;
 
  private:
-  void MakeAtoms();
+  void MakeAtoms(bool fine);
   Lists ListsOf(const Sharding* s) const;
   std::string Atoms(absl::Span<const AxisRef> axes) const;
   AxisList Axes(const std::string& atoms) const;
   const Sharding* ToSharding(const Lists& l) const;
   void ExpandGathers(const Lists& l);
   void ExpandSlices(const Lists& l);
+  void ExpandToPermutedSlice(const Lists& l, int d);
   void ExpandPartial(const Lists& l);
   void ExpandToPartial(const Lists& l);
   void ExpandPermutes(const Lists& l);

@@ -17,8 +17,8 @@ namespace {
 
 class Search final : public ReshardMoves {
  public:
-  Search(Context& context, const Shape* global, const Sharding* from, const Sharding* to)
-      : ReshardMoves(context, global, from, to),
+  Search(Context& context, const Shape* global, const Sharding* from, const Sharding* to, bool fine)
+      : ReshardMoves(context, global, from, to, fine),
         queue_(context.Get<Scratch>().queue),
         best_(context.Get<Scratch>().best) {
     queue_.clear();
@@ -112,9 +112,9 @@ bool Search::Run(int64_t max_states, std::vector<Move>* moves) {
 }  // namespace
 
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
-                   std::vector<Move>* moves, int64_t max_states) {
+                   std::vector<Move>* moves, int64_t max_states, bool fine) {
   if (from == to) return true;
-  return Search(context, global, from, to).Run(max_states, moves);
+  return Search(context, global, from, to, fine).Run(max_states, moves);
 }
 
 }  // namespace shardcall::inline internal

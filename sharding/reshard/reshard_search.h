@@ -24,6 +24,9 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
 // up to 200,000.
 inline constexpr int64_t kReshardStates = 10'000;
 
+// The states of a search with axes cut into their prime parts.
+inline constexpr int64_t kFineStates = 1'000;
+
 // The budget of a Context, for tests.
 struct ReshardBudget {
   int64_t states = kReshardStates;
@@ -31,10 +34,10 @@ struct ReshardBudget {
 
 // Appends the cheapest chain of moves from `from` to `to`; both of one mesh, with equal manual axes
 // and cuts that nest. False, and nothing is appended, if that would take more than `max_states`
-// states.
+// states. `fine`: of the moves of axes that are cut into parts of prime size.
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves,
-                   int64_t max_states = std::numeric_limits<int64_t>::max());
+                   int64_t max_states = std::numeric_limits<int64_t>::max(), bool fine = false);
 
 // A chain that need not be the cheapest one, in time polynomial in axes and rank. A beam search
 // (Lowerre, "The Harpy speech recognition system", 1976): all moves are tried from the best states

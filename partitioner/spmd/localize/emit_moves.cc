@@ -6,6 +6,7 @@
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/permute_sources.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -124,39 +125,13 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
   return TrimDim(x, p, Tile(global, move.after, p));
 }
 
-// Each device receives its new shard from the device that holds it and that has the same manual
-// coordinates and the same index among the replicas.
 InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
-  struct Numbering {
-    const BaseMesh* mesh;
-    AxisList shard, manual, copy;
-    Numbering(const Sharding* s) : mesh(s->mesh()) {
-      for (int d = 0; d < s->rank(); ++d) {
-        shard.insert(shard.end(), s->dim(d).begin(), s->dim(d).end());
-      }
-      manual.assign(s->manual().begin(), s->manual().end());
-      copy = Complement(*mesh, s->used());
-    }
-    int64_t At(int64_t position) const {
-      int64_t n = mesh->Coordinate(shard, position);
-      n = n * AxesSize(manual) + mesh->Coordinate(manual, position);
-      return n * AxesSize(copy) + mesh->Coordinate(copy, position);
-    }
-  };
-  const Numbering before(move.before), after(move.after);
-  const int64_t n = mesh_->num_devices();
-  std::vector<int64_t> device_with(n);
-  for (int64_t p = 0; p < n; ++p) device_with[before.At(p)] = before.mesh->order().DeviceAt(p);
-  std::vector<int64_t> sources, targets;
-  sources.reserve(n);
+  const std::vector<int64_t> sources = PermuteSources(*move.before, *move.after);
+  const int64_t n = static_cast<int64_t>(sources.size());
+  std::vector<int64_t> targets;
   targets.reserve(n);
-  bool any = false;
-  for (int64_t p = 0; p < n; ++p) {
-    sources.push_back(device_with[after.At(p)]);
-    targets.push_back(after.mesh->order().DeviceAt(p));
-    any = any || sources.back() != targets.back();
-  }
-  if (!any) return x;
+  for (int64_t p = 0; p < n; ++p) targets.push_back(move.after->mesh()->order().DeviceAt(p));
+  if (sources == targets) return x;
   const InstrId r = b_.CollectivePermute(x, sources, targets, shared_.next_channel++);
   Record(r, n, 1);
   return r;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/sharding/exchange/ranges.h"
+
+#include <algorithm>
+#include <map>
+
+namespace shardcall::inline internal {
+namespace {
+
+// Elements [from, from + size) of the tile of shard `source` that shard `target` needs.
+struct Need {
+  int64_t source, target, from, size;
+  int64_t key;  // needs of one key may share a message
+};
+
+// The part of the range of shard i that lies in tile j; of size 0 if there is none.
+Need NeedOf(const ShardRanges& r, int64_t i, int64_t j) {
+  const int64_t first = std::max(r.Start(i), r.begin),
+                last = std::min(r.Start(i) + r.length, r.end);
+  const int64_t from = std::max(first, j * r.tile), to = std::min(last, (j + 1) * r.tile);
+  return {j, i, from - j * r.tile, std::max<int64_t>(to - from, 0), 0};
+}
+
+// Calls `visit` for each tile that the range of shard i touches, in order.
+template <typename Visit>
+void ForTilesOf(const ShardRanges& r, int64_t i, const Visit& visit) {
+  const int64_t first = std::max(r.Start(i), r.begin),
+                last = std::min(r.Start(i) + r.length, r.end);
+  if (last <= first) return;
+  for (int64_t j = first / r.tile; j <= (last - 1) / r.tile; ++j) visit(j);
+}
+
+RangePart EmptyPart(const ShardRanges& r, int64_t size) {
+  RangePart part;
+  part.size = size;
+  part.from.assign(r.num_shards, 0);
+  part.to.assign(r.num_shards, -size);
+  return part;
+}
+
+// What each shard needs of its own tile, as one part that is not sent.
+void AddOwnPart(const ShardRanges& r, std::vector<RangePart>* parts) {
+  int64_t size = 0;
+  for (int64_t i = 0; i < r.num_shards; ++i) size = std::max(size, NeedOf(r, i, i).size);
+  if (size == 0) return;
+  RangePart part = EmptyPart(r, size);
+  part.own = true;
+  for (int64_t i = 0; i < r.num_shards; ++i) {
+    const Need need = NeedOf(r, i, i);
+    if (need.size == 0) continue;
+    part.pairs.push_back({i, i});
+    part.from[i] = std::min(need.from, r.tile - size);
+    part.to[i] = i * r.tile + part.from[i] - r.Start(i);
+  }
+  parts->push_back(std::move(part));
+}
+
+// One message for the needs of each key, and more where a shard would send to several others in
+// one: sources and targets of a collective-permute are unique.
+std::vector<RangePart> Messages(const ShardRanges& r, const std::vector<Need>& needs) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<Need>> messages;  // by key and round
+  std::map<std::pair<int64_t, int64_t>, int64_t> rounds;              // by key and source
+  for (const Need& need : needs) {
+    messages[{need.key, rounds[{need.key, need.source}]++}].push_back(need);
+  }
+  std::vector<RangePart> parts;
+  for (const auto& [key, message] : messages) {
+    int64_t size = 0;
+    for (const Need& need : message) size = std::max(size, need.size);
+    RangePart part = EmptyPart(r, size);
+    for (const Need& need : message) {
+      part.pairs.push_back({need.source, need.target});
+      part.from[need.source] = std::min(need.from, r.tile - size);
+      part.to[need.target] = need.source * r.tile + part.from[need.source] - r.Start(need.target);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// Elements that the parts send if each collective takes as long as the shard that sends most.
+int64_t Length(const std::vector<RangePart>& parts) {
+  int64_t length = 0;
+  for (const RangePart& p : parts) length += p.own || p.pairs.empty() ? 0 : p.size;
+  return length;
+}
+
+bool IsBetter(const std::vector<RangePart>& a, const std::vector<RangePart>& b) {
+  const int64_t x = Length(a), y = Length(b);
+  return x != y ? x < y : a.size() < b.size();
+}
+
+// If ranges lie alike in the tiles of all shards: the parts by distance, each of one length on all
+// shards. At most `most` of them; empty if there would be more.
+std::vector<RangePart> PartsInARow(const ShardRanges& r, int64_t most) {
+  std::vector<RangePart> parts;
+  const int64_t first = FloorDiv(r.offset, r.tile);
+  const int64_t last = FloorDiv(r.offset + r.length - 1, r.tile);
+  if (last - first >= most) return parts;
+  for (int64_t distance = first; distance <= last; ++distance) {
+    const int64_t from = std::max<int64_t>(r.offset - distance * r.tile, 0);
+    const int64_t to = std::min(r.offset + r.length - distance * r.tile, r.tile);
+    RangePart part = EmptyPart(r, to - from);
+    part.own = distance == 0;
+    part.from.assign(r.num_shards, from);
+    for (int64_t i = 0; i < r.num_shards; ++i) {
+      const int64_t j = i + distance;
+      if (j < 0 || j >= r.num_shards || (!part.own && NeedOf(r, i, j).size == 0)) continue;
+      part.pairs.push_back({j, i});
+      part.to[i] = j * r.tile + from - r.Start(i);
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool ShardRanges::LeavesExtent() const {
+  const int64_t a = Start(0), b = Start(num_shards - 1);
+  return std::min(a, b) < 0 || std::max(a, b) + length > extent;
+}
+
+ExchangePlan PlanExchange(const ShardRanges& r) {
+  ExchangePlan plan;
+  if (r.tile == 0 || r.length == 0) return plan;
+  const int64_t gathered = (r.num_shards - 1) * r.tile;
+  if (r.IsAffine() && r.step == r.tile) {
+    plan.parts = PartsInARow(r, 2 * r.num_shards + 1);
+    plan.in_a_row = !plan.parts.empty();
+  }
+  if (!plan.in_a_row) {
+    std::vector<Need> by_distance, by_place;
+    for (int64_t i = 0; i < r.num_shards; ++i) {
+      int64_t place = 0;
+      ForTilesOf(r, i, [&](int64_t j) {
+        Need need = NeedOf(r, i, j);
+        const int64_t k = place++;
+        if (i == j || need.size == 0) return;
+        need.key = j - i;
+        by_distance.push_back(need);
+        need.key = k;
+        by_place.push_back(need);
+      });
+    }
+    plan.parts = Messages(r, by_distance);
+    std::vector<RangePart> placed = Messages(r, by_place);
+    if (IsBetter(placed, plan.parts)) plan.parts = std::move(placed);
+    AddOwnPart(r, &plan.parts);
+  }
+  const int64_t length = Length(plan.parts);
+  if (length > 0 && length >= gathered) {
+    return {.gather = true, .num_collectives = 1, .sent = static_cast<double>(gathered)};
+  }
+  int64_t sent = 0;
+  for (const RangePart& p : plan.parts) {
+    if (p.own || p.pairs.empty()) continue;
+    ++plan.num_collectives;
+    sent += p.size * static_cast<int64_t>(p.pairs.size());
+  }
+  plan.sent = static_cast<double>(sent) / static_cast<double>(r.num_shards);
+  return plan;
+}
+
+}  // namespace shardcall::inline internal

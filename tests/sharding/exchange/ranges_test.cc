@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges run on numbers: every shard must get the elements of its range, and no more may be sent
+// than the ranges need.
+#include "shardcall/sharding/exchange/ranges.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace shardcall {
+namespace {
+
+constexpr int64_t kNothing = -1;
+
+std::string Text(const ShardRanges& r) {
+  return absl::StrCat(r.extent, " elements on ", r.num_shards, " shards: ", r.step, "i + ",
+                      r.offset, ", ", r.length, " each, of [", r.begin, ", ", r.end, ")");
+}
+
+// Element x of the dimension has the value x; what nobody sent is kNothing.
+std::vector<int64_t> RangeOf(const ShardRanges& r, const ExchangePlan& plan, int64_t shard) {
+  std::vector<int64_t> range(r.length, kNothing);
+  if (plan.gather) {
+    for (int64_t q = 0; q < r.length; ++q) range[q] = r.Start(shard) + q;
+    return range;
+  }
+  int64_t at = 0;
+  for (const RangePart& part : plan.parts) {
+    int64_t source = part.own ? shard : kNothing;
+    for (const auto& [from, to] : part.pairs) {
+      if (!part.own && to == shard) source = from;
+    }
+    const int64_t place = plan.in_a_row ? at : part.to[shard];
+    at += part.size;
+    if (source == kNothing) continue;
+    for (int64_t k = 0; k < part.size; ++k) {
+      const int64_t in_tile = part.from[source] + k;
+      EXPECT_TRUE(in_tile >= 0 && in_tile < r.tile) << Text(r);
+      if (place + k >= 0 && place + k < r.length) range[place + k] = source * r.tile + in_tile;
+    }
+  }
+  EXPECT_TRUE(!plan.in_a_row || at == r.length) << Text(r);
+  return range;
+}
+
+void ExpectRight(const ShardRanges& r) {
+  const ExchangePlan plan = PlanExchange(r);
+  for (int64_t i = 0; i < r.num_shards; ++i) {
+    const std::vector<int64_t> range = RangeOf(r, plan, i);
+    for (int64_t q = 0; q < r.length; ++q) {
+      const int64_t element = r.Start(i) + q;
+      if (element < r.begin || element >= r.end) continue;
+      ASSERT_EQ(range[q], element) << "shard " << i << ", " << Text(r);
+    }
+  }
+  for (const RangePart& part : plan.parts) {
+    std::set<int64_t> sources, targets;
+    for (const auto& [source, target] : part.pairs) {
+      ASSERT_TRUE(sources.insert(source).second && targets.insert(target).second) << Text(r);
+      ASSERT_TRUE(source >= 0 && source < r.num_shards) << Text(r);
+    }
+  }
+  ASSERT_LE(plan.sent, static_cast<double>((r.num_shards - 1) * r.tile)) << Text(r);
+}
+
+ShardRanges Of(int64_t extent, int64_t shards, int64_t step, int64_t offset, int64_t length) {
+  ShardRanges r = ShardRanges::Of(extent, shards);
+  r.step = step;
+  r.offset = offset;
+  r.length = length;
+  return r;
+}
+
+TEST(Exchange, EveryShardGetsItsRange) {
+  for (int64_t shards : {2, 3, 4}) {
+    for (int64_t extent = 1; extent <= 9; ++extent) {
+      for (int64_t step = -4; step <= 6; ++step) {
+        for (int64_t offset : {-7, -3, -1, 0, 1, 2, 5, 8}) {
+          for (int64_t length : {1, 2, 3, 5, 9}) {
+            ExpectRight(Of(extent, shards, step, offset, length));
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Exchange, StartsMayBeRoundedDown) {
+  for (int64_t divisor : {2, 3}) {
+    for (int64_t step = 1; step <= 7; ++step) {
+      for (int64_t offset : {-4, -1, 0, 2}) {
+        for (int64_t scale : {1, 2}) {
+          ShardRanges r = Of(13, 4, step, offset, 4);
+          r.divisor = divisor;
+          r.scale = scale;
+          ExpectRight(r);
+        }
+      }
+    }
+  }
+}
+
+TEST(Exchange, OnlyThePartThatIsAskedForCounts) {
+  for (int64_t begin = 0; begin < 10; ++begin) {
+    for (int64_t end = begin; end <= 10; ++end) {
+      for (int64_t step : {1, 2, 3, 4}) {
+        ShardRanges r = Of(10, 4, step, begin, 3);
+        r.begin = begin;
+        r.end = end;
+        ExpectRight(r);
+      }
+    }
+  }
+}
+
+// Rolls, windows and shifts send the rows that are missing, whatever the shards have.
+TEST(Exchange, NeighboursSendOnlyWhatIsMissing) {
+  const ExchangePlan shift = PlanExchange(Of(800, 8, 100, -1, 100));
+  EXPECT_TRUE(shift.in_a_row);
+  EXPECT_EQ(shift.sent, 7.0 / 8);
+  EXPECT_EQ(shift.num_collectives, 1);
+  const ExchangePlan window = PlanExchange(Of(800, 8, 100, -2, 103));
+  EXPECT_EQ(window.sent, (2 + 1) * 7.0 / 8);
+  EXPECT_EQ(window.num_collectives, 2);
+  const ExchangePlan far = PlanExchange(Of(800, 8, 100, 250, 100));
+  EXPECT_EQ(far.sent, (50 * 6 + 50 * 5) / 8.0);
+  EXPECT_EQ(far.num_collectives, 2);
+}
+
+TEST(Exchange, AlignedRangesSendNothing) {
+  for (const ShardRanges& r : {Of(64, 8, 8, 0, 8), Of(64, 8, 8, 1, 7), Of(60, 8, 8, 2, 5)}) {
+    const ExchangePlan plan = PlanExchange(r);
+    EXPECT_EQ(plan.sent, 0) << Text(r);
+    EXPECT_EQ(plan.num_collectives, 0) << Text(r);
+  }
+}
+
+TEST(Exchange, AReversalSendsEachTileOnce) {
+  const ExchangePlan plan = PlanExchange(Of(64, 8, -8, 56, 8));
+  EXPECT_EQ(plan.sent, 8);
+  EXPECT_EQ(plan.num_collectives, 1);
+}
+
+// The first eighth, spread over all shards: one shard sends seven pieces, the others nothing.
+TEST(Exchange, ASliceOfOneTileIsSentInPieces) {
+  ShardRanges r = Of(512, 8, 8, 0, 8);
+  r.end = 64;
+  const ExchangePlan plan = PlanExchange(r);
+  EXPECT_EQ(plan.sent, 7 * 8 / 8.0);
+  EXPECT_EQ(plan.num_collectives, 7);
+}
+
+TEST(Exchange, AGatherIsTakenWhereItSendsNoMore) {
+  const ExchangePlan plan = PlanExchange(Of(64, 8, 0, 0, 64));
+  EXPECT_TRUE(plan.gather);
+  EXPECT_EQ(plan.sent, 56);
+  EXPECT_EQ(plan.num_collectives, 1);
+}
+
+TEST(Exchange, RangesThatLeaveTheDimensionAreTold) {
+  EXPECT_FALSE(Of(64, 8, 8, 0, 8).LeavesExtent());
+  EXPECT_TRUE(Of(64, 8, 8, -1, 8).LeavesExtent());
+  EXPECT_TRUE(Of(64, 8, 8, 1, 8).LeavesExtent());
+  EXPECT_TRUE(Of(60, 8, 8, 0, 8).LeavesExtent());
+}
+
+}  // namespace
+}  // namespace shardcall
