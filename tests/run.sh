@@ -54,4 +54,7 @@ fetch_plugin SHARDCALL_PJRT_CPU_PLUGIN cpu pjrt_cpu
 SHARDCALL_CMAKE_OPTIONS=("-DSHARDCALL_NEWEST_PYTHON=$newest_python")
 build_shardcall
 cd "$SHARDCALL_BUILD"
-ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@" | tee .tests.log
+awk '/ sec$/ && / Test +#/ { print $(NF - 1), $0 }' .tests.log | sort -rn | head -10 |
+  sed -E 's/^[0-9.]+ +[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec$/\2 s \1/' |
+  { echo "The ten slowest tests:"; cat; }

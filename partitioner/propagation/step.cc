@@ -293,7 +293,8 @@ class Stepper {
     return kind == FactorKind::kPassThrough ? 0 : kind == FactorKind::kReduction ? 1 : 2;
   }
 
-  // Limits the shards to the number of elements, except where the source has the same extent.
+  // Limits the shards to fewer than twice the elements, so that most have some (7 of 8 rows on 8
+  // shards), except where the source has the same extent.
   // Factors of compounds must divide evenly.
   void Fit(int t, Candidate* c) {
     const int64_t extent = Extent(t, c->factor);
@@ -302,7 +303,7 @@ class Stepper {
       return;
     }
     if (Extent(c->from, c->factor) == extent) return;
-    while (!c->axes.empty() && AxesSize(c->axes) > extent) c->axes.pop_back();
+    while (!c->axes.empty() && AxesSize(c->axes) >= 2 * extent) c->axes.pop_back();
   }
 
   bool MayGrow(int t, int f, const StepRule::Slot& slot) const {

@@ -38,8 +38,9 @@ ShardingRule GatherRule(const RuleArgs& args) {
     if (ContainsDim(a.operand_batching_dims, d)) continue;
     const int64_t size = args.tensor(kOperand)->dim(d);
     const bool collapsed = ContainsDim(a.collapsed_slice_dims, d);
-    const bool one_row = a.slice_sizes[d] == 1 && size != 1 && ContainsDim(a.start_index_map, d);
-    if (one_row) {
+    const bool some_rows =
+        a.slice_sizes[d] > 0 && a.slice_sizes[d] < size && ContainsDim(a.start_index_map, d);
+    if (some_rows) {
       b.AddFor(kOperand, d, FactorKind::kReduction, PartialOp::kSum);
     } else if (!collapsed) {
       const int f = b.AddFor(
@@ -100,8 +101,8 @@ ShardingRule ScatterRule(const RuleArgs& args) {
       const int f = b.Add(size);
       map_operands(d, f);
       map_updates(update_dim, f);
-    } else if (update_size == 1 && indexed) {
-      map_operands(d, b.Add(size));
+    } else if (update_size > 0 && indexed) {
+      map_operands(d, b.Add(size));  // each shard takes the rows of the windows that it has
     } else {
       const int f = b.Add(size, FactorKind::kNeedReplication);
       map_operands(d, f);
@@ -111,14 +112,19 @@ ShardingRule ScatterRule(const RuleArgs& args) {
   return b.Build();
 }
 
+// Of a sharded dimension of which it takes a part, each shard takes the rows that it has, and the
+// result is partial. Not where all starts are in one vector, as in legacy programs.
 ShardingRule DynamicSliceRule(const RuleArgs& args) {
   const DynamicSliceAttrs& a = args.instr.as<DynamicSliceAttrs>();
   RuleBuilder b(args);
   const int result = args.num_operands();
   for (int d = 0; d < args.rank(0); ++d) {
-    const bool whole = a.sizes[d] == args.tensor(0)->dim(d);
-    const int f = b.AddFor(0, d, whole ? FactorKind::kPassThrough : FactorKind::kNeedReplication);
-    b.MapWhole(result, d, f);
+    const int64_t size = args.tensor(0)->dim(d);
+    if (a.sizes[d] == size) {
+      b.Map(result, d, b.AddFor(0, d));
+    } else if (a.sizes[d] > 0 && args.num_operands() > 1 && args.rank(1) == 0) {
+      b.AddFor(0, d, FactorKind::kReduction);
+    }
   }
   return b.Build();
 }

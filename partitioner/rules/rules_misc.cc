@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of convolution, fft, the linear algebra ops, batch norm, and of
 // collectives inside manual regions.
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall::inline internal {
-namespace {
-
-void MapEqual(int from, int dim, int to, int to_dim, RuleBuilder* b) {
-  b->MapWhole(to, to_dim, b->AddFor(from, dim));
-}
-
-}  // namespace
-
-// Grouped convolutions need their grouped dimensions whole, because the number of groups is an
-// attribute of the op and would differ per shard.
+// Feature groups are the major part of the features of operand, kernel and result, batch groups
+// that of the operand's batch and of the features of kernel and result. A shard has a part of the
+// groups.
 ShardingRule ConvolutionRule(const RuleArgs& args) {
   const ConvolutionAttrs& a = args.instr.as<ConvolutionAttrs>();
   DimLabels labels;
@@ -27,13 +23,29 @@ ShardingRule ConvolutionRule(const RuleArgs& args) {
   const auto& [lhs, rhs, out] = labels;
   RuleBuilder b(args);
   const int kResult = 2;
-  const bool grouped = a.feature_group_count > 1 || a.batch_group_count > 1;
-  if (a.batch_group_count <= 1) MapEqual(0, lhs.batch, kResult, out.batch, &b);
-  if (!grouped) {
-    const int f = b.AddFor(0, lhs.feature, FactorKind::kReduction, PartialOp::kSum);
+  const auto size = [&](int t, int d) { return args.tensor(t)->dim(d); };
+  const auto map = [&](int f, std::initializer_list<std::pair<int, int>> places) {
+    for (const auto& [t, d] : places) b.Map(t, d, f);
+  };
+  const int64_t by_feature = a.feature_group_count, by_batch = a.batch_group_count;
+  if (by_feature > 1 && by_batch > 1) return NeedReplicationRule(args);
+  if (by_feature > 1) {
+    map(b.Add(by_feature), {{0, lhs.feature}, {1, rhs.feature}, {kResult, out.feature}});
+  }
+  if (by_batch > 1) {
+    map(b.Add(by_batch), {{0, lhs.batch}, {1, rhs.feature}, {kResult, out.feature}});
+  }
+  if (by_batch <= 1 || size(kResult, out.batch) > 1) {
+    map(b.Add(size(kResult, out.batch)), {{0, lhs.batch}, {kResult, out.batch}});
+  }
+  if (by_feature <= 1 || size(1, rhs.batch) > 1) {
+    const int f = b.Add(size(1, rhs.batch), FactorKind::kReduction, PartialOp::kSum);
     b.SetPad(f, 0);
-    b.Map(1, rhs.batch, f);
-    MapEqual(1, rhs.feature, kResult, out.feature, &b);
+    map(f, {{0, lhs.feature}, {1, rhs.batch}});
+  }
+  const int64_t features = size(kResult, out.feature) / std::max(by_feature, by_batch);
+  if (std::max(by_feature, by_batch) <= 1 || features > 1) {
+    map(b.Add(features), {{1, rhs.feature}, {kResult, out.feature}});
   }
   for (size_t s = 0; s < lhs.spatial.size(); ++s) {
     const Window& w = a.window;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of reductions, windows, sort, top-k and scan. Initial values have no
 // dimensions.
+#include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
@@ -15,18 +16,22 @@ bool IsTrivialWindow(const Window& w, int d) {
 
 }  // namespace
 
+// A reducer that selects, such as that of an argmax, has no partial sums: the results of the shards
+// are brought together and reduced once more.
 ShardingRule ReduceRule(const RuleArgs& args) {
   const ReduceAttrs& a = args.instr.as<ReduceAttrs>();
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
   PartialOp op = PartialOp::kSum;
   const bool known = inputs == 1 && RecognizePartialOp(args.module, a.to_apply, &op);
+  const bool selects = !known && IsSelectingReducer(args.module, a.to_apply);
   int out = 0;
   for (int d = 0; d < args.rank(0); ++d) {
     const bool reduced = ContainsDim(a.dimensions, d);
-    const FactorKind kind = !reduced ? FactorKind::kPassThrough
-                            : known  ? FactorKind::kReduction
-                                     : FactorKind::kNeedReplication;
+    const FactorKind kind = !reduced  ? FactorKind::kPassThrough
+                            : known   ? FactorKind::kReduction
+                            : selects ? FactorKind::kPermutation
+                                      : FactorKind::kNeedReplication;
     const int f = b.AddFor(0, d, kind, op);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);
     if (reduced) continue;
@@ -73,9 +78,16 @@ ShardingRule SortRule(const RuleArgs& args) {
   return PointwiseRuleExcept(args, absl::MakeConstSpan(&d, 1));
 }
 
+// Each shard of a line has its own best elements, of which the best are the result.
 ShardingRule TopKRule(const RuleArgs& args) {
-  const int64_t last = args.rank(0) - 1;
-  return PointwiseRuleExcept(args, absl::MakeConstSpan(&last, 1));
+  RuleBuilder b(args);
+  const int line = args.rank(0) - 1;
+  for (int d = 0; d < line; ++d) {
+    const int f = b.AddFor(0, d);
+    for (int t = 1; t < args.num_tensors(); ++t) b.Map(t, d, f);
+  }
+  if (line >= 0) b.AddFor(0, line, FactorKind::kPermutation);
+  return b.Build();
 }
 
 // Inputs and outputs have the scanned dimension, carries do not.

@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/support/charged.h"
 
 namespace shardcall {
 namespace {
@@ -217,10 +218,14 @@ std::string WhyFailed(const std::string& text, const ProgramFamily& family, int6
                       Totals* totals) {
   TextOptions options = family.options;
   options.num_partitions = devices;
+  // The programs are so small that the latency of collectives alone would decide.
+  if (options.spmd.cost.latency == CostModel().latency) options.spmd.cost.latency = 1e-15;
   std::string why = WhyNotEqual(text, options);
   if (!why.empty()) return why;
   const auto program = PartitionText(text, options);
   if (!program.ok()) return std::string(program.status().message());
+  why = WhyChargedOtherwise(**program, options.spmd);
+  if (!why.empty()) return why;
   totals->Add(**program);
   const std::vector<Fallback>& fallbacks = (*program)->plan.fallbacks;
   return !family.no_fallback || fallbacks.empty() ? "" : fallbacks[0].reason;

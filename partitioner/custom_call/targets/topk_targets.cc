@@ -2,29 +2,16 @@
 // Rule of topk. Lines (the last dimension) are independent. A line may be sharded too: each device
 // finds the k best elements of its shard, and the k best of these are the result.
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
+#include "shardcall/partitioner/ir/build/last_of_all.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/element_type.h"
 
 namespace shardcall::inline internal {
 namespace {
-
-// A value that comes after all others in the order of topk. Masked padding is at the end of a line,
-// so among equals the elements come before it.
-absl::StatusOr<InstrId> LastOfAll(CheckedBuilder& b, ElementType type, bool largest) {
-  const int bits = ElementTypeBits(type);
-  const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-  // Floats: the NaN with all bits set, with or without the sign bit. Integers: the least or largest
-  // value.
-  if (IsFloat(type)) return b.ConstantBits(type, largest ? ones : ones >> 1);
-  if (IsSignedInteger(type)) return b.ConstantBits(type, largest ? ones ^ (ones >> 1) : ones >> 1);
-  return b.ConstantBits(type, largest ? 0 : ones);
-}
 
 absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const InstrId> operands) {
   if (!call.IsSharded("n")) return call.CallTarget(operands);
@@ -35,7 +22,8 @@ absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const Inst
   const int line = call.shape(operands[0])->rank() - 1;
   const ElementType type = b.type(operands[0]);
 
-  SHARDCALL_ASSIGN_OR_RETURN(const InstrId last, LastOfAll(b, type, largest));
+  SHARDCALL_ASSIGN_OR_RETURN(const InstrId last,
+                             b.ConstantBits(type, LastOfAllBits(type, largest)));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId x, call.MaskOperand(operands[0], 0, line, last));
   InstrId labels;
   if (operands.size() > 1) {

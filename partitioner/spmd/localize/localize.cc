@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/feeds.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/localize/one_device.h"
@@ -104,7 +105,7 @@ void Localizer::CheckBytes(double bytes, absl::FunctionRef<std::string()> what) 
   Fail(ToStatus(d));
 }
 
-void Localizer::CheckFetches(InstrId id, size_t first) {
+void Localizer::CheckExchanges(InstrId id, size_t first) {
   absl::InlinedVector<double, 6> bytes;  // by operand
   for (size_t k = first; k < shared_.records.size(); ++k) {
     const CollectiveRecord& r = shared_.records[k];
@@ -115,7 +116,7 @@ void Localizer::CheckFetches(InstrId id, size_t first) {
   }
   for (size_t k = 0; k < bytes.size(); ++k) {
     CheckBytes(bytes[k], [&] {
-      return absl::StrCat("the fetch of operand ", k, " of %", global_.instr(id).name);
+      return absl::StrCat("the halo exchange of operand ", k, " of %", global_.instr(id).name);
     });
   }
 }
@@ -329,10 +330,16 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     LocalizeFeed(*this, op);
     return status_;
   }
-  const size_t fetched = shared_.records.size();
+  const size_t first = shared_.records.size();
+  for (const Exchange& e : d.exchanges) {
+    emitter_->set_cause({CollectiveCause::Kind::kOperand, id, e.operand});
+    InstrId& x = op.operands[e.operand];
+    x = EmitExchange(*emitter_, x, e.dim, d.operands[e.operand]->dim(e.dim), e.ranges);
+  }
+  emitter_->set_cause({CollectiveCause::Kind::kOperand, id, 0});
   const Strategy& strategy = d.strategy != nullptr ? *d.strategy : StrategyOf(instr.opcode);
   const LocalIds produced = strategy.emit(*this, op);
-  CheckFetches(id, fetched);
+  CheckExchanges(id, first);
   StoreResults(id, d, produced);
   return status_;
 }

@@ -26,8 +26,8 @@ namespace shardcall::inline internal {
 struct CallbackMemo;       // callback_memo.h
 class OneDeviceLocalizer;  // one_device.h
 
-// The input of a strategy: the op, its decision, and its operands' shards, resharded as the
-// decision asks.
+// The input of a strategy: the op, its decision, and its operands' shards, resharded and exchanged
+// as the decision asks.
 struct LocalOp {
   InstrId id;  // in the global module
   const Instruction& instr;
@@ -111,7 +111,7 @@ class Localizer {
   std::string WhatIsResharded(const Sharding* from, const Sharding* to,
                               const CollectiveCause& cause, LeafId leaf) const;
   // Checks the bytes of the collectives that were recorded since `first` for each operand of `id`.
-  void CheckFetches(InstrId id, size_t first);
+  void CheckExchanges(InstrId id, size_t first);
 
   absl::Status LocalizeComputation(CompId comp);
   absl::Status LocalizeInstruction(InstrId id);

@@ -21,6 +21,7 @@
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
+struct Exchange;  // spmd/plan/candidate.h
 struct Strategy;  // spmd/plan/strategy.h
 struct PlanMemo;  // spmd/plan/plan_memo.h
 }  // namespace shardcall::inline internal
@@ -64,8 +65,9 @@ struct Decision {
   States operands;                                          // flat leaves; null for tokens
   States produced;                                          // flat leaves of the result
   States final;                                             // after reduction and reshard
-  double bytes = 0;                                         // resharding of operands and results
-  double seconds = 0;                                       // by the cost model
+  absl::Span<const Exchange> exchanges;                     // of operands, after they are resharded
+  double bytes = 0;    // sent by one device: for reshards, exchanges, and by the strategy
+  double seconds = 0;  // by the cost model
   // The cheapest candidate of each other strategy.
   absl::Span<const DearerCandidate> dearer;
 };

@@ -41,21 +41,20 @@ absl::string_view GatherKindName(Gather::Kind kind) {
 }
 
 absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Instruction& instr,
-                                                     const RuleQuery& query,
-                                                     const IndexSet& allowed,
+                                                     const OpQuery& op, const IndexSet& allowed,
                                                      const Decision& decision) {
   absl::InlinedVector<Gather, 4> found;
   if (HasTrait(instr.opcode, kCollectiveOp)) return found;
   const bool call = instr.opcode == Opcode::kCustomCall;
-  const int num_operands = static_cast<int>(query.shapes.size());
+  const int num_operands = static_cast<int>(op.shapes.size());
   int collectives = 0;
   for (int k = 0; k < num_operands; ++k) {
-    const Sharding *from = query.operands[k], *to = decision.operands[k];
+    const Sharding *from = op.operands[k], *to = decision.operands[k];
     if (from == to || from == nullptr || to == nullptr || !from->HasShardedDim()) continue;
-    const Lost lost = LostDims(*query.rule, k, *from, *to, allowed);
+    const Lost lost = LostDims(*op.rule, k, *from, *to, allowed);
     if (!lost.any || (call && lost.unhandled) || Parts(*to) >= Parts(*from)) continue;
     const double bytes =
-        table.ReshardBytes(query.shapes[k], from, CopiesAt(query.copies, k), to, &collectives);
+        table.ReshardBytes(op.shapes[k], from, CopiesAt(op.copies, k), to, &collectives);
     if (bytes == 0) continue;  // available already
     found.push_back(
         {lost.unhandled ? Gather::Kind::kHandler : Gather::Kind::kCost, k, from, to, bytes});
@@ -63,7 +62,7 @@ absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Ins
   for (int k = 0; k < static_cast<int>(decision.final.size()); ++k) {
     const Sharding *made = decision.produced[k], *wanted = decision.final[k];
     if (made == wanted || made == nullptr || wanted == nullptr) continue;
-    const Lost lost = LostDims(*query.rule, num_operands + k, *wanted, *made, allowed);
+    const Lost lost = LostDims(*op.rule, num_operands + k, *wanted, *made, allowed);
     if (!lost.any || (call && lost.unhandled) || Parts(*made) >= Parts(*wanted)) continue;
     found.push_back({Gather::Kind::kWhole, k, made, wanted, 0});
   }

@@ -12,7 +12,7 @@ namespace shardcall::inline internal {
 
 // The gathers of an op with a rule, under `decision`.
 absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& instr,
-                                           const RuleQuery& query, const IndexSet& allowed,
+                                           const OpQuery& op, const IndexSet& allowed,
                                            const Decision& decision);
 // Notes the operands that are taken in larger parts than stored, by a loop, branch or call (kState)
 // or because nothing handles their sharding (kHandler). `taken` is by operand leaf, null for

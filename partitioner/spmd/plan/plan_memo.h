@@ -20,6 +20,7 @@ struct PlanMemo {
     Opcode opcode;
     absl::Span<const Sharding* const> operands, wanted;
     absl::Span<const Copies* const> copies;  // of operands; empty: no copies
+    absl::Span<const int> first_with;        // as in OpQuery
     const Decision* decision;
     bool moves;                  // an operand or a result is resharded
     absl::string_view fallback;  // empty: none

@@ -2,6 +2,8 @@
 // Ops with a factor rule, where equal ops share one decision, and ops without a rule.
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
@@ -9,7 +11,7 @@
 
 namespace shardcall::inline internal {
 
-const PlanMemo::Entry* Planner::Decide(const RuleQuery& query, int region) {
+const PlanMemo::Entry* Planner::Decide(const OpQuery& query, int region) {
   const Instruction& instr = module_.instr(query.id);
   Arena& arena = context_.arena();
   PlanMemo::Entry* made = arena.New<PlanMemo::Entry>();
@@ -19,15 +21,44 @@ const PlanMemo::Entry* Planner::Decide(const RuleQuery& query, int region) {
   made->operands = arena.Copy(query.operands);
   made->wanted = arena.Copy(query.wanted);
   made->copies = arena.Copy(query.copies);
-  const IndexSet allowed = chooser_.AllowedFactors(instr, *query.rule);
-  const Decision* d = chooser_.Choose(query, allowed);
+  made->first_with = arena.Copy(query.first_with);
+  IndexSet allowed;
+  const Decision* d = chooser_.Choose(query, &allowed);
+  OpQuery decided = query;
+  decided.rule = d->rule;
   made->decision = d;
   made->moves = d->operands != query.operands || d->produced != query.wanted;
-  const auto gathers = FindGathers(table_, instr, query, allowed, *d);
+  const auto gathers = FindGathers(table_, instr, decided, allowed, *d);
   made->gathers = arena.Copy(absl::MakeConstSpan(gathers));
-  const std::string fallback = chooser_.Fallback(query, allowed, *d);
+  const std::string fallback = chooser_.Fallback(decided, allowed, *d);
   if (!fallback.empty()) made->fallback = context_.Intern(fallback);
   return made;
+}
+
+Planner::OperandIndices Planner::FirstWithValue(InstrId id) const {
+  OperandIndices first;
+  const auto operands = module_.operands(id);
+  if (operands.size() < 2) return first;
+  bool repeated = false;
+  constexpr size_t kFew = 8;
+  absl::flat_hash_map<LeafId, int> seen;  // if there are more
+  absl::InlinedVector<LeafId, kFew> leaves;
+  for (InstrId o : operands) {
+    for (int leaf = 0; leaf < module_.instr(o).shape->num_leaves(); ++leaf) {
+      const LeafId value = leaves_.canonical(o, leaf);
+      const int k = static_cast<int>(first.size());
+      if (operands.size() > kFew) {
+        first.push_back(seen.try_emplace(value, k).first->second);
+      } else {
+        const auto at = absl::c_find(leaves, value);
+        first.push_back(static_cast<int>(at - leaves.begin()));
+        leaves.push_back(value);
+      }
+      repeated = repeated || first.back() != k;
+    }
+  }
+  if (!repeated) first.clear();
+  return first;
 }
 
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
@@ -43,16 +74,19 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
   for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));
+  const OperandIndices first_with = FirstWithValue(id);
+  for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
   hash = FinishHash(hash);
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
            e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
-           e.copies == absl::MakeConstSpan(copies);
+           e.copies == absl::MakeConstSpan(copies) &&
+           e.first_with == absl::MakeConstSpan(first_with);
   });
   if (entry == nullptr) {
     ++plan_.memo_misses;
     const Shapes shapes = table_.OperandShapes(id);
-    entry = Decide({id, &rule, shapes, operands, copies, wanted}, region);
+    entry = Decide({module_, id, &rule, shapes, operands, copies, wanted, first_with}, region);
     memo_.decisions.Insert(hash, entry);
   } else {
     ++plan_.memo_hits;

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
+#include <deque>
+#include <utility>
+
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/spmd/plan/candidate.h"
 
 namespace shardcall::inline internal {
+namespace {
+
+// The rules of decisions that are not the op's own, as long as the Context lives.
+struct KeptRules {
+  std::deque<ShardingRule> rules;
+};
+
+}  // namespace
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
                      const CostModel& cost, InternTable<Copies>* copy_lists)
@@ -88,8 +100,13 @@ const Decision* PlanTable::Keep(const Decision& d) {
   kept->operands = arena.Copy(d.operands);
   kept->produced = arena.Copy(d.produced);
   kept->dearer = arena.Copy(d.dearer);
+  kept->exchanges = arena.Copy(d.exchanges);
   kept->final = d.final == d.produced ? kept->produced : arena.Copy(d.final);
   return kept;
+}
+
+const ShardingRule* PlanTable::KeepRule(ShardingRule rule) {
+  return &context_.Get<KeptRules>().rules.emplace_back(std::move(rule));
 }
 
 void PlanTable::Finish(InstrId id, PlanKind kind, const Decision* decision) {

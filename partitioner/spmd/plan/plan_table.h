@@ -52,8 +52,9 @@ class PlanTable {
   double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
                       const Sharding* to, int* collectives);
 
-  // A copy of `d` that lives as long as the Context.
+  // A copy that lives as long as the Context.
   const Decision* Keep(const Decision& d);
+  const ShardingRule* KeepRule(ShardingRule rule);
   // Adds to the cost of the plan: of the computation that is planned, and of `runs` executions of
   // a reshard.
   void Charge(double bytes, double seconds) { ChargeRuns(runs_, bytes, seconds); }

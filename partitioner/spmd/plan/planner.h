@@ -38,8 +38,11 @@ class Planner {
   void PlanManual(InstrId id);
 
   // plan_rule.cc
+  using OperandIndices = absl::InlinedVector<int, 12>;
+  // For each operand the first one that is the same value; empty if all differ.
+  OperandIndices FirstWithValue(InstrId id) const;
   void PlanRule(InstrId id, const ShardingRule& rule);
-  const PlanMemo::Entry* Decide(const RuleQuery& query, int region);
+  const PlanMemo::Entry* Decide(const OpQuery& query, int region);
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
 
   // plan_one_device.cc

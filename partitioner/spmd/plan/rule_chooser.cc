@@ -14,16 +14,7 @@
 namespace shardcall::inline internal {
 namespace {
 
-// True if the factor has the same extent in all tensors.
-bool OneExtent(const ShardingRule& rule, int factor) {
-  for (const auto& [key, extent] : rule.extents) {
-    if (key.second == factor && extent != rule.factors[factor].size) return false;
-  }
-  return true;
-}
-
-// The order in which tensors are projected onto the factors.
-using Order = absl::InlinedVector<int, 8>;
+using Order = RuleChooser::Order;
 
 // The orders to try; in conflicts the first tensor wins. They are: results first, then operands by
 // size; operands by size first; each other large operand first; the results alone; each large
@@ -50,122 +41,143 @@ absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
   return orders;
 }
 
-// Keeps the cheapest candidate of each strategy.
-void NoteCandidate(const Decision& d, absl::InlinedVector<DearerCandidate, 2>* cheapest) {
-  for (DearerCandidate& c : *cheapest) {
-    if (c.strategy != d.strategy) continue;
-    if (d.seconds < c.seconds) c = {d.strategy, d.bytes, d.seconds};
-    return;
-  }
-  cheapest->push_back({d.strategy, d.bytes, d.seconds});
-}
-
 }  // namespace
 
-// A decision that owns its storage.
-struct RuleChooser::Draft {
-  Decision d;
-  States operands, produced;
-  absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;
+// The cheapest candidate so far, and the cheapest of each strategy.
+class RuleChooser::Comparison {
+ public:
+  double limit() const {
+    return best_ == nullptr ? std::numeric_limits<double>::infinity() : best_->d.seconds;
+  }
+  // Where the next candidate is made.
+  Candidate* next() { return next_; }
+  // Counts the next candidate. It is not `cheaper` if it was not completed.
+  void Count(bool cheaper) {
+    if (next_->d.seconds == std::numeric_limits<double>::infinity()) {
+      refused_ = true;
+      return;
+    }
+    Note(next_->d);
+    if (!cheaper && best_ != nullptr) return;
+    best_ = next_;
+    next_ = best_ == &drafts_[0] ? &drafts_[1] : &drafts_[0];
+  }
+  // Whether a strategy could not run some candidate.
+  bool refused() const { return refused_; }
+  const Decision& Best() {
+    absl::c_copy_if(cheapest_, std::back_inserter(dearer_),
+                    [&](const DearerCandidate& c) { return c.strategy != best_->d.strategy; });
+    best_->d.dearer = dearer_;
+    return best_->d;
+  }
+
+ private:
+  void Note(const Decision& d) {
+    for (DearerCandidate& c : cheapest_) {
+      if (c.strategy != d.strategy) continue;
+      if (d.seconds < c.seconds) c = {d.strategy, d.bytes, d.seconds};
+      return;
+    }
+    cheapest_.push_back({d.strategy, d.bytes, d.seconds});
+  }
+
+  bool refused_ = false;
+  Candidate drafts_[2];
+  Candidate* best_ = nullptr;
+  Candidate* next_ = &drafts_[0];
+  absl::InlinedVector<DearerCandidate, 3> cheapest_;
+  absl::InlinedVector<DearerCandidate, 2> dearer_;
 };
 
-IndexSet RuleChooser::AllowedFactors(const Instruction& instr, const ShardingRule& rule) const {
-  IndexSet allowed;
-  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
-    const Factor& factor = rule.factors[f];
-    bool ok = false;
-    switch (factor.kind) {
-      case FactorKind::kPassThrough:
-        ok = OneExtent(rule, f) || AcceptsCrossing(module_, instr, rule, f);
-        break;
-      case FactorKind::kReduction: ok = OneExtent(rule, f); break;
-      case FactorKind::kPermutation: ok = AcceptsCrossing(module_, instr, rule, f); break;
-      case FactorKind::kNeedReplication: break;
-    }
-    if (ok) allowed.Insert(f);
-  }
-  return allowed;
-}
-
-bool RuleChooser::Evaluate(const RuleQuery& query, const Strategy& strategy,
-                           const FactorAssignment& assignment, double limit, Draft* out) {
-  const Instruction& instr = module_.instr(query.id);
+bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
+                           const FactorAssignment& assignment, double limit, Candidate* out) {
+  const Instruction& instr = op.instr();
   Context& context = table_.context();
-  *out = Draft();
+  *out = Candidate();
   Decision& d = out->d;
-  d.rule = query.rule;
+  d.rule = op.rule;
   d.strategy = &strategy;
   if (assignment.mesh() != program_.mesh) d.mesh = assignment.mesh();
-  for (const AxisList& a : assignment.axes()) out->axes.push_back(a);
+  out->own_axes.assign(assignment.axes().begin(), assignment.axes().end());
+  for (const AxisList& a : out->own_axes) out->axes.push_back(a);
   d.factor_axes = out->axes;
   int collectives = 0;
   const auto too_dear = [&] {
     d.seconds = cost_.Seconds(d.bytes, collectives);
     return d.seconds >= limit;
   };
-  const int num_operands = static_cast<int>(query.shapes.size());
+  const int num_operands = static_cast<int>(op.shapes.size());
   for (int k = 0; k < num_operands; ++k) {
-    const Sharding* need = query.shapes[k]->IsArray()
-                               ? assignment.TensorSharding(context, k, query.operands[k])
-                               : nullptr;
+    const Sharding* need =
+        op.shapes[k]->IsArray() ? assignment.TensorSharding(context, k, op.operands[k]) : nullptr;
     out->operands.push_back(need);
-    d.bytes += table_.ReshardBytes(query.shapes[k], query.operands[k], CopiesAt(query.copies, k),
-                                   need, &collectives);
+    if (!op.first_with.empty() && op.first_with[k] < k && out->operands[op.first_with[k]] == need) {
+      continue;
+    }
+    d.bytes += table_.ReshardBytes(op.shapes[k], op.operands[k], CopiesAt(op.copies, k), need,
+                                   &collectives);
     if (too_dear()) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
     const Shape* leaf = instr.shape->leaf(k);
-    const Sharding* made =
-        leaf->IsArray() ? assignment.TensorSharding(context, num_operands + k, query.wanted[k])
-                        : nullptr;
+    const Sharding* made = leaf->IsArray()
+                               ? assignment.TensorSharding(context, num_operands + k, op.wanted[k])
+                               : nullptr;
     out->produced.push_back(made);
-    d.bytes += table_.ReshardBytes(leaf, made, nullptr, query.wanted[k], &collectives);
+    d.bytes += table_.ReshardBytes(leaf, made, nullptr, op.wanted[k], &collectives);
     if (too_dear()) return false;
   }
   d.operands = out->operands;
   d.produced = out->produced;
-  d.final = query.wanted;
-  d.bytes += StrategyBytes(strategy, module_, instr, d);
+  d.final = op.wanted;
+  if (strategy.complete != nullptr && !strategy.complete(op, out)) {
+    d.seconds = std::numeric_limits<double>::infinity();
+    return false;
+  }
+  d.exchanges = out->exchanges;
+  for (int k = 0; k < num_operands && !d.exchanges.empty(); ++k) {
+    d.bytes += ExchangeBytes(d.exchanges, k, op.shapes[k], d.operands[k], &collectives);
+  }
+  for (const EmittedCollectives& e : out->emitted) {
+    d.bytes += e.bytes;
+    collectives += e.count;
+  }
   d.seconds =
-      cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, module_, instr, d);
+      cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, op.module, instr, d);
   return d.seconds < limit;
 }
 
-const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allowed) {
-  const ShardingRule& rule = *query.rule;
-  const int num_operands = static_cast<int>(query.shapes.size());
-  const auto state = [&](int t) {
-    return t < num_operands ? query.operands[t] : query.wanted[t - num_operands];
-  };
+void RuleChooser::Offer(const OpQuery& op, const Strategy& strategy, Comparison* comparison) {
+  const int num_operands = static_cast<int>(op.shapes.size());
   // Only sharded tensors can determine factor shardings.
   Order by_size, results;
-  for (int t = 0; t < rule.num_tensors(); ++t) {
-    if (state(t) == nullptr || !state(t)->HasShardedDim()) continue;
+  for (int t = 0; t < op.rule->num_tensors(); ++t) {
+    if (op.state(t) == nullptr || !op.state(t)->HasShardedDim()) continue;
     (t < num_operands ? by_size : results).push_back(t);
   }
   std::sort(by_size.begin(), by_size.end(), [&](int a, int b) {
-    const int64_t x = query.shapes[a]->byte_size(), y = query.shapes[b]->byte_size();
+    const int64_t x = op.shapes[a]->byte_size(), y = op.shapes[b]->byte_size();
     return x != y ? x > y : a < b;
   });
-
-  absl::InlinedVector<DearerCandidate, 2> cheapest;  // of each strategy
-  Draft drafts[2];
-  Draft *best = nullptr, *next = &drafts[0];
-  // `assignment` must outlive the drafts, which point into it.
-  const auto consider = [&](const Strategy& strategy, const FactorAssignment& assignment) {
-    const double limit =
-        best == nullptr ? std::numeric_limits<double>::infinity() : best->d.seconds;
-    const bool cheaper = Evaluate(query, strategy, assignment, limit, next);
-    NoteCandidate(next->d, &cheapest);
-    if (!cheaper && best != nullptr) return;
-    best = next;
-    next = best == &drafts[0] ? &drafts[1] : &drafts[0];
-  };
-  const absl::Span<const AxisRef> manual = program_.manual_axes(query.id);
-  const Strategy& own = StrategyOf(module_.instr(query.id).opcode);
   const auto orders = Orders(by_size, results);
   absl::InlinedVector<FactorAssignment, 12> tried;
   tried.reserve(orders.size());
+  const IndexSet allowed = AllowedFactors(op, strategy);
+  OfferAmong(op, strategy, allowed, orders, &tried, comparison);
+  // Gathering a dimension may be cheaper than moving data across its shards.
+  const IndexSet by_rule = FactorsAllowedByRule(*op.rule);
+  if (by_rule != allowed) OfferAmong(op, strategy, by_rule, orders, &tried, comparison);
+}
+
+void RuleChooser::OfferAmong(const OpQuery& op, const Strategy& strategy, const IndexSet& allowed,
+                             absl::Span<const Order> orders,
+                             absl::InlinedVector<FactorAssignment, 12>* tried,
+                             Comparison* comparison) {
+  const ShardingRule& rule = *op.rule;
+  const absl::Span<const AxisRef> manual = program_.manual_axes(op.id);
+  const auto consider = [&](const Strategy& with, const FactorAssignment& assignment) {
+    comparison->Count(Evaluate(op, with, assignment, comparison->limit(), comparison->next()));
+  };
   bool all_allowed = true;
   for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
     all_allowed = all_allowed && allowed.Contains(f);
@@ -174,35 +186,53 @@ const Decision* RuleChooser::Choose(const RuleQuery& query, const IndexSet& allo
   for (const Order& order : orders) {
     // The leading tensor determines the mesh. Tensors on another mesh are gathered.
     const BaseMesh* mesh = program_.mesh;
-    if (!order.empty() && manual.empty()) mesh = state(order.front())->mesh();
+    if (!order.empty() && manual.empty()) mesh = op.state(order.front())->mesh();
     FactorAssignment a(rule, mesh, manual, allowed);
-    for (int t : order) a.Project(t, *state(t));
+    for (int t : order) a.Project(t, *op.state(t));
     a.Normalize();
     absl::InlinedVector<LeadingState, 8> leading;
-    for (int t : order) leading.push_back({t, state(t)});
+    for (int t : order) leading.push_back({t, op.state(t)});
     for (const Strategy* general : GeneralStrategies()) {
-      if (all_allowed) break;  // the rule keeps nothing whole
+      // Not if the rule keeps nothing whole, nor with a rule of a strategy's own.
+      if (all_allowed || strategy.rule != nullptr) break;
       for (FactorAssignment& further : general->propose(rule, allowed, leading, a)) {
         proposed.push_back({general, std::move(further)});
       }
     }
-    if (absl::c_linear_search(tried, a)) continue;
-    tried.push_back(std::move(a));
-    consider(own, tried.back());
+    if (absl::c_linear_search(*tried, a)) continue;
+    tried->push_back(std::move(a));
+    consider(strategy, tried->back());
   }
-  for (const auto& [strategy, assignment] : proposed) {
-    if (!absl::c_linear_search(tried, assignment)) consider(*strategy, assignment);
+  for (const auto& [general, assignment] : proposed) {
+    if (!absl::c_linear_search(*tried, assignment)) consider(*general, assignment);
   }
-  absl::InlinedVector<DearerCandidate, 2> dearer;
-  absl::c_copy_if(cheapest, std::back_inserter(dearer),
-                  [&](const DearerCandidate& c) { return c.strategy != best->d.strategy; });
-  best->d.dearer = dearer;
-  return table_.Keep(best->d);
 }
 
-std::string RuleChooser::Fallback(const RuleQuery& query, const IndexSet& allowed,
+const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
+  Comparison comparison;
+  for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
+    if (strategy->rule == nullptr) {
+      Offer(op, *strategy, &comparison);
+      continue;
+    }
+    ShardingRule rule;
+    if (!strategy->rule(op, &rule)) continue;
+    OpQuery by_its_rule = op;
+    by_its_rule.rule = table_.KeepRule(std::move(rule));
+    Offer(by_its_rule, *strategy, &comparison);
+  }
+  const Decision* best = table_.Keep(comparison.Best());
+  OpQuery decided = op;
+  decided.rule = best->rule;
+  *allowed = comparison.refused() && best->exchanges.empty()
+                 ? FactorsAllowedByRule(*best->rule)
+                 : AllowedFactors(decided, *best->strategy);
+  return best;
+}
+
+std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
                                   const Decision& decision) const {
-  const Instruction& instr = module_.instr(query.id);
+  const Instruction& instr = op.instr();
   // Not reported: need_replication factors of custom calls, which their authors chose; collectives
   // of the program; and operands of a strategy other than the op's own, which moves axes instead of
   // gathering.
@@ -210,10 +240,10 @@ std::string RuleChooser::Fallback(const RuleQuery& query, const IndexSet& allowe
       decision.strategy != &StrategyOf(instr.opcode)) {
     return "";
   }
-  for (int t = 0; t < static_cast<int>(query.operands.size()); ++t) {
-    const Sharding *from = query.operands[t], *taken = decision.operands[t];
+  for (int t = 0; t < static_cast<int>(op.operands.size()); ++t) {
+    const Sharding *from = op.operands[t], *taken = decision.operands[t];
     if (from == nullptr || taken == from) continue;
-    const TensorFactors& tensor = query.rule->tensor(t);
+    const TensorFactors& tensor = op.rule->tensor(t);
     std::string reason;
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
       if (!from->IsDimSharded(d) || taken->IsDimSharded(d)) continue;

@@ -4,7 +4,8 @@
 namespace shardcall::inline internal {
 namespace {
 
-constexpr const Strategy* kStrategies[] = {
+// The strategy in each op's row.
+constexpr const Strategy* kOwn[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
   &k##strategy##Strategy,
@@ -12,16 +13,29 @@ constexpr const Strategy* kStrategies[] = {
 #undef SHARDCALL_OP
 };
 
+// The ops that have others beside it.
+constexpr const Strategy* kOfConvolution[] = {&kConvolutionStrategy, &kConvolutionSumStrategy};
+constexpr const Strategy* kOfReduceWindow[] = {&kReduceWindowStrategy, &kCumulativeStrategy};
+constexpr const Strategy* kOfSlice[] = {&kSliceStrategy, &kSliceSumStrategy};
+
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
 
-// The dimension of operand 0 that consists of factor `f` alone, or -1.
-int DimOf(const ShardingRule& rule, int f) {
-  if (rule.operands.empty()) return -1;
-  const TensorFactors& tensor = rule.operands[0];
-  for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    if (tensor.dims[d].size() == 1 && tensor.dims[d][0] == f) return static_cast<int>(d);
+// True if the factor has the same extent in all tensors.
+bool OneExtent(const ShardingRule& rule, int factor) {
+  for (const auto& [key, extent] : rule.extents) {
+    if (key.second == factor && extent != rule.factors[factor].size) return false;
   }
-  return -1;
+  return true;
+}
+
+// Whether the strategy may shard factor f, across whose shards data moves. Never if a dimension of
+// it is empty: there is nothing to exchange.
+bool Crosses(const OpQuery& op, const Strategy& strategy, int f) {
+  if (strategy.crosses == nullptr || op.rule->factors[f].size == 0) return false;
+  for (const auto& [key, extent] : op.rule->extents) {
+    if (key.second == f && extent == 0) return false;
+  }
+  return strategy.crosses(op, f);
 }
 
 // Bytes of one device's shard under `s`, without padding.
@@ -49,25 +63,32 @@ double TouchedShardBytes(const Module& module, const Instruction& instr, const D
 
 }  // namespace
 
-const Strategy& StrategyOf(Opcode opcode) { return *kStrategies[static_cast<int>(opcode)]; }
+absl::Span<const Strategy* const> StrategiesOf(Opcode opcode) {
+  if (opcode == Opcode::kConvolution) return kOfConvolution;
+  if (opcode == Opcode::kReduceWindow) return kOfReduceWindow;
+  if (opcode == Opcode::kSlice) return kOfSlice;
+  return absl::MakeConstSpan(&kOwn[static_cast<int>(opcode)], 1);
+}
 
 absl::Span<const Strategy* const> GeneralStrategies() { return kGeneral; }
 
-bool AcceptsCrossing(const Module& module, const Instruction& instr, const ShardingRule& rule,
-                     int f) {
-  const auto accepts = StrategyOf(instr.opcode).accepts;
-  if (accepts == nullptr) return false;
-  const int d = DimOf(rule, f);
-  if (d < 0) return false;
-  // Empty dimensions are not sharded: there is nothing to fetch.
-  if (module.instr(module.operands(instr)[0]).shape->dim(d) == 0) return false;
-  if (instr.shape->IsArray() && d < instr.shape->rank() && instr.shape->dim(d) == 0) return false;
-  return accepts(module, instr, d);
+IndexSet FactorsAllowedByRule(const ShardingRule& rule) {
+  IndexSet allowed;
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    const FactorKind kind = rule.factors[f].kind;
+    const bool local = kind == FactorKind::kPassThrough || kind == FactorKind::kReduction;
+    if (local && OneExtent(rule, f)) allowed.Insert(f);
+  }
+  return allowed;
 }
 
-double StrategyBytes(const Strategy& strategy, const Module& module, const Instruction& instr,
-                     const Decision& decision) {
-  return strategy.bytes == nullptr ? 0 : strategy.bytes(module, instr, decision);
+IndexSet AllowedFactors(const OpQuery& op, const Strategy& strategy) {
+  IndexSet allowed = FactorsAllowedByRule(*op.rule);
+  for (int f = 0; f < static_cast<int>(op.rule->factors.size()); ++f) {
+    if (allowed.Contains(f) || op.rule->factors[f].kind == FactorKind::kNeedReplication) continue;
+    if (Crosses(op, strategy, f)) allowed.Insert(f);
+  }
+  return allowed;
 }
 
 double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Module& module,

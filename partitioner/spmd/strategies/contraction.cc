@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot and convolution: padding of uneven contracting dimensions is set to zero.
-#include <vector>
-
+// Dot: padding of uneven contracting dimensions is set to zero.
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -20,15 +18,7 @@ double Seconds(const CostModel& cost, const Module& module, const Instruction& i
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   LocalIds operands = op.operands;
-  GraphBuilder& b = l.builder();
-  for (int t = 0; t < 2 && t < static_cast<int>(operands.size()); ++t) {
-    // Mask both operands, since padding may hold inf or nan.
-    const std::vector<int> dims = UnevenReduced(op, t);
-    if (dims.empty()) continue;
-    operands[t] =
-        l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
-                                b.Zero(b.type(operands[t])));
-  }
+  MaskContracted(l, op, &operands);
   return l.Clone(op, operands);
 }
 

@@ -19,9 +19,8 @@ namespace shardcall::inline internal {
 namespace {
 
 // Not where all starts are in one vector, as in legacy programs.
-bool Accepts(const Module& module, const Instruction& instr, int) {
-  const auto operands = module.operands(instr);
-  return operands.size() > 2 && module.instr(operands[2]).shape->rank() == 0;
+bool Crosses(const OpQuery& op, int f) {
+  return DimOfFactor(*op.rule, 0, f) >= 0 && op.shapes.size() > 2 && op.shapes[2]->rank() == 0;
 }
 
 // The part of the update that the window of one sharded dimension shows.
@@ -110,6 +109,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 }  // namespace
 
 constexpr Strategy kDynamicUpdateSliceStrategy{
-    .name = "masked update", .accepts = Accepts, .emit = Emit};
+    .name = "masked update", .crosses = Crosses, .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather from a sharded indexed dimension: each device gathers the rows of its tile and has zero
-// elsewhere, so the result is partial.
+// elsewhere, so the result is partial. Windows of several rows may begin in one tile and end in
+// another: they are gathered from a tile with zeros around it.
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
@@ -11,6 +12,13 @@
 
 namespace shardcall::inline internal {
 namespace {
+
+// x with as many rows around dimension d of -0, to which each element is added unchanged.
+InstrId WithZerosAround(GraphBuilder& b, InstrId x, int d, int64_t rows) {
+  std::vector<int64_t> edge(b.shape(x)->rank(), 0);
+  edge[d] = rows;
+  return b.Pad(x, b.Identity(Opcode::kAdd, b.type(x), ZeroSign::kExact), edge, edge);
+}
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
@@ -23,7 +31,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (int d = 0; d < global->rank(); ++d) {
     if (sizes[d] == global->dim(d) && operand->IsDimSharded(d)) sizes[d] = local->dim(d);
   }
-  InstrId indices = op.operands[1];
+  InstrId indices = op.operands[1], rows = op.operands[0];
   InstrId valid;
   bool indexed = false;
   for (size_t c = 0; c < attrs.start_index_map.size(); ++c) {
@@ -34,9 +42,18 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     // Clamp the index as on the whole operand, then make it relative to the tile.
     InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
     part = b.Binary(Opcode::kMaximum, SplatIntLike(b, 0, part),
-                    b.Binary(Opcode::kMinimum, part, SplatIntLike(b, global->dim(d) - 1, part)));
+                    b.Binary(Opcode::kMinimum, part,
+                             SplatIntLike(b, global->dim(d) - attrs.slice_sizes[d], part)));
     part = b.Binary(Opcode::kSubtract, part,
                     SplatLike(b, l.emitter().TileStart(*operand, global, d), part));
+    if (attrs.slice_sizes[d] > 1) {
+      // Windows elsewhere get the zeros before or behind: gather clamps their indices.
+      const int64_t around = attrs.slice_sizes[d];
+      rows = WithZerosAround(b, rows, d, around);
+      part = b.Binary(Opcode::kAdd, part, SplatIntLike(b, around, part));
+      indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
+      continue;
+    }
     const InstrId in =
         b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, part, SplatIntLike(b, 0, part)),
                  b.Compare(Direction::kLt, part, SplatIntLike(b, local->dim(d), part)));
@@ -45,8 +62,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   }
   attrs.slice_sizes = sizes;
   if (indexed) attrs.indices_are_sorted = false;
-  LocalIds out = l.Clone(op, {op.operands[0], indices}, InternAttributes(l.context(), attrs));
-  if (!indexed) return out;
+  LocalIds out = l.Clone(op, {rows, indices}, InternAttributes(l.context(), attrs));
+  if (!valid.valid()) return out;
   // Zero where another device has the row: -0, to which each row, also one of -0, is added
   // unchanged. Batch dims of the result are all that are not offset dims, in order.
   const Shape* result = b.shape(out[0]);

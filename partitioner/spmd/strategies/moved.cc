@@ -47,19 +47,29 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
 }
 
 // On the shards that it moves to, the op runs as it would if its operands had come so.
-double Bytes(const Module& module, const Instruction& instr, const Decision& decision) {
-  return StrategyBytes(StrategyOf(instr.opcode), module, instr, decision);
+const Strategy& Own(const Instruction& instr) { return StrategyOf(instr.opcode); }
+bool Crosses(const OpQuery& op, int f) {
+  const auto crosses = Own(op.instr()).crosses;
+  return crosses != nullptr && crosses(op, f);
+}
+bool Complete(const OpQuery& op, Candidate* c) {
+  const auto complete = Own(op.instr()).complete;
+  return complete == nullptr || complete(op, c);
 }
 double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
                const Decision& decision) {
-  return StrategySeconds(StrategyOf(instr.opcode), cost, module, instr, decision);
+  return StrategySeconds(Own(instr), cost, module, instr, decision);
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) { return StrategyOf(op.instr.opcode).emit(l, op); }
+LocalIds Emit(Localizer& l, const LocalOp& op) { return Own(op.instr).emit(l, op); }
 
 }  // namespace
 
-constexpr Strategy kMovedStrategy{
-    .name = "moved", .bytes = Bytes, .seconds = Seconds, .propose = Propose, .emit = Emit};
+constexpr Strategy kMovedStrategy{.name = "moved",
+                                  .crosses = Crosses,
+                                  .complete = Complete,
+                                  .seconds = Seconds,
+                                  .propose = Propose,
+                                  .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,66 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pad without interior padding along sharded dimensions: each device fetches the elements of its
-// tile of the result, and sets the others to the pad value.
+// Pad along sharded dimensions: each device gets the elements that lie in its tile of the result,
+// and pads them as the whole is padded there. Interior padding needs tiles in which the elements
+// lie at the same places: 2 of the result for an element each, and tiles of 4, but not of 3.
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
-#include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
+#include "shardcall/partitioner/spmd/strategies/exchanged.h"
 
 namespace shardcall::inline internal {
 namespace {
 
-bool Accepts(const Module&, const Instruction& instr, int d) {
-  return instr.as<PadAttrs>().interior[d] == 0;
+bool IsPadded(const PadAttrs& a, int d) {
+  return a.low[d] != 0 || a.high[d] != 0 || a.interior[d] != 0;
 }
 
-double Bytes(const Module& module, const Instruction& instr, const Decision& d) {
-  const Shape* in = module.instr(module.operands(instr)[0]).shape;
-  const Sharding& s = *d.operands[0];
-  double bytes = 0;
-  const auto& attrs = instr.as<PadAttrs>();
-  for (int dim = 0; dim < s.rank(); ++dim) {
-    if (!s.IsDimSharded(dim) || (attrs.low[dim] == 0 && attrs.high[dim] == 0)) continue;
-    bytes +=
-        FetchBytes(PadFetch(attrs, in, instr.shape, dim, s.num_shards(dim)), LocalBytes(in, s));
+bool Complete(const OpQuery& op, Candidate* c) {
+  const auto& attrs = op.instr().as<PadAttrs>();
+  for (int d = 0; d < op.shapes[0]->rank(); ++d) {
+    if (!IsPadded(attrs, d) || !c->operands[0]->IsDimSharded(d)) continue;
+    const int64_t n = c->operands[0]->num_shards(d);
+    const int64_t tile = CeilDiv(op.result(0)->dim(d), n), pitch = attrs.interior[d] + 1;
+    if (tile % pitch != 0) return false;
+    ShardRanges r = ShardRanges::Of(op.shapes[0]->dim(d), n);
+    r.step = r.length = tile / pitch;
+    r.offset = -FloorDiv(attrs.low[d], pitch);
+    c->exchanges.push_back({0, d, r});
   }
-  return bytes;
+  return true;
 }
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
   PadAttrs attrs = op.instr.as<PadAttrs>();
-  const Sharding& in = *op.decision.operands[0];
   std::vector<int64_t> low(attrs.low.begin(), attrs.low.end());
   std::vector<int64_t> high(attrs.high.begin(), attrs.high.end());
-  InstrId x = op.operands[0];
-  std::vector<int> moved;
-  for (int d = 0; d < in.rank(); ++d) {
-    if (!in.IsDimSharded(d) || (low[d] == 0 && high[d] == 0)) continue;
-    x = FetchOperand(l, op, 0, x, d, in.dim(d),
-                     PadFetch(attrs, op.operand_shapes[0], op.instr.shape, d, in.num_shards(d)));
-    low[d] = high[d] = 0;
-    moved.push_back(d);
+  for (const Exchange& e : op.decision.exchanges) {
+    const int64_t pitch = attrs.interior[e.dim] + 1;
+    low[e.dim] -= FloorDiv(low[e.dim], pitch) * pitch;
+    high[e.dim] = pitch - 1 - low[e.dim];
   }
   attrs.low = low;
   attrs.high = high;
-  LocalIds out = l.Clone(op, {x, op.operands[1]}, InternAttributes(l.context(), attrs));
-  for (int d : moved) {  // set the pad value outside of the operand
-    const InstrId index = ResultIndex(l, op, out[0], d);
-    const int64_t first = op.instr.as<PadAttrs>().low[d];
-    const InstrId inside = b.Binary(
-        Opcode::kAnd, b.Compare(Direction::kGe, index, Splat(b, first, index)),
-        b.Compare(Direction::kLt, index, Splat(b, first + op.operand_shapes[0]->dim(d), index)));
-    out[0] = b.Select(inside, out[0], b.BroadcastScalar(op.operands[1], b.shape(out[0])));
-  }
-  return out;
+  return l.Clone(op, {FilledOutside(l, op, 0, op.operands[1]), op.operands[1]},
+                 InternAttributes(l.context(), attrs));
 }
 
 }  // namespace
 
 constexpr Strategy kPadStrategy{
-    .name = "fetch to pad", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
+    .name = "halo exchange of a pad", .crosses = HasDimInFirst, .complete = Complete, .emit = Emit};
 
 }  // namespace shardcall::inline internal

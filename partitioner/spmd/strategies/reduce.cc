@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reduce over a sharded dimension: padding is set to the identity, and another init value is
-// counted once.
+// counted once. Where the reducer selects (an argmax), each device reduces its shard, and the
+// results of all shards are gathered and reduced once more.
 #include <vector>
 
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
@@ -9,11 +10,67 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall::inline internal {
 namespace {
 
+// The axes of the factors whose shards are reduced by selection.
+AxisList SelectedAxes(const ShardingRule& rule,
+                      absl::Span<const absl::Span<const AxisRef>> factor_axes) {
+  AxisList axes;
+  for (size_t f = 0; f < factor_axes.size(); ++f) {
+    if (rule.factors[f].kind != FactorKind::kPermutation) continue;
+    axes.insert(axes.end(), factor_axes[f].begin(), factor_axes[f].end());
+  }
+  return axes;
+}
+
+bool Crosses(const OpQuery& op, int f) {
+  return op.rule->factors[f].kind == FactorKind::kPermutation;
+}
+
+bool Complete(const OpQuery& op, Candidate* c) {
+  const int64_t n = AxesSize(SelectedAxes(*op.rule, c->axes));
+  if (n == 1) return true;
+  for (size_t k = 0; k < c->produced.size(); ++k) {
+    const double local = LocalBytes(op.result(static_cast<int>(k)), *c->produced[k]);
+    c->emitted.push_back({static_cast<int>(k), static_cast<double>(n - 1) * local});
+  }
+  return true;
+}
+
+LocalIds EmitSelected(Localizer& l, const LocalOp& op, absl::Span<const AxisRef> axes) {
+  GraphBuilder& b = l.builder();
+  const int k = static_cast<int>(op.operands.size()) / 2;
+  LocalIds operands = op.operands;
+  const auto& dimensions = op.instr.as<ReduceAttrs>().dimensions;
+  for (int t = 0; t < k; ++t) {
+    std::vector<int> reduced(dimensions.begin(), dimensions.end());
+    operands[t] = l.emitter().MaskPadding(operands[t], op.operand_shapes[t],
+                                          *op.decision.operands[t], reduced, operands[k + t]);
+  }
+  LocalIds parts = l.Clone(op, operands);
+  for (int t = 0; t < k; ++t) {
+    const Shape* shape = b.shape(parts[t]);
+    std::vector<int64_t> dims = {1};
+    dims.insert(dims.end(), shape->dims().begin(), shape->dims().end());
+    CollectiveCause cause = l.emitter().cause();
+    cause.index = t;
+    l.emitter().set_cause(cause);
+    parts[t] = l.emitter().AllGather(b.Reshape(parts[t], dims), 0, axes);
+  }
+  parts.insert(parts.end(), op.operands.begin() + k, op.operands.end());
+  ReduceAttrs attrs = op.instr.as<ReduceAttrs>();
+  const int64_t first[] = {0};
+  attrs.dimensions = first;
+  attrs.to_apply = l.CopyComputation(attrs.to_apply);
+  return l.Clone(op, parts, InternAttributes(l.context(), attrs));
+}
+
 LocalIds Emit(Localizer& l, const LocalOp& op) {
+  const AxisList selected = SelectedAxes(*op.decision.rule, op.decision.factor_axes);
+  if (AxesSize(selected) > 1) return EmitSelected(l, op, selected);
   LocalIds operands = op.operands;
   const int k = static_cast<int>(operands.size()) / 2;
   bool partial = false;
@@ -53,6 +110,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReduceStrategy{.name = "masked reduction", .emit = Emit};
+constexpr Strategy kReduceStrategy{
+    .name = "masked reduction", .crosses = Crosses, .complete = Complete, .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,44 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse along a sharded dimension: each device fetches the range that mirrors its tile, and
-// reverses it.
+// Reverse along a sharded dimension: each device gets the range that mirrors its tile, and reverses
+// it.
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/fetch_specs.h"
-#include "shardcall/partitioner/spmd/strategies/fetched.h"
-#include "shardcall/sharding/reshard/reshard.h"
+#include "shardcall/partitioner/spmd/strategies/exchanged.h"
 
 namespace shardcall::inline internal {
 namespace {
 
-bool Accepts(const Module&, const Instruction&, int) { return true; }
-
-double Bytes(const Module& module, const Instruction& instr, const Decision& d) {
-  const Shape* in = module.instr(module.operands(instr)[0]).shape;
-  const Sharding& s = *d.operands[0];
-  double bytes = 0;
-  for (int64_t r : instr.as<DimensionsAttrs>().dimensions) {
-    const int dim = static_cast<int>(r);
-    if (!s.IsDimSharded(dim)) continue;
-    bytes += FetchBytes(ReverseFetch(in, dim, s.num_shards(dim)), LocalBytes(in, s));
-  }
-  return bytes;
-}
-
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  const Sharding& in = *op.decision.operands[0];
-  InstrId x = op.operands[0];
-  for (int64_t dim : op.instr.as<DimensionsAttrs>().dimensions) {
+bool Complete(const OpQuery& op, Candidate* c) {
+  for (int64_t dim : op.instr().as<DimensionsAttrs>().dimensions) {
     const int d = static_cast<int>(dim);
-    if (!in.IsDimSharded(d)) continue;
-    x = FetchOperand(l, op, 0, x, d, in.dim(d),
-                     ReverseFetch(op.operand_shapes[0], d, in.num_shards(d)));
+    if (!c->operands[0]->IsDimSharded(d)) continue;
+    ShardRanges r = ShardRanges::Of(op.shapes[0]->dim(d), c->operands[0]->num_shards(d));
+    r.length = r.tile;
+    r.step = -r.tile;
+    r.offset = r.extent - r.tile;
+    c->exchanges.push_back({0, d, r});
   }
-  return l.Clone(op, {x});
+  return true;
 }
+
+LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, op.operands); }
 
 }  // namespace
 
-constexpr Strategy kReverseStrategy{
-    .name = "fetch to reverse", .accepts = Accepts, .bytes = Bytes, .emit = Emit};
+constexpr Strategy kReverseStrategy{.name = "halo exchange of a reversal",
+                                    .crosses = HasDimInFirst,
+                                    .complete = Complete,
+                                    .emit = Emit};
 
 }  // namespace shardcall::inline internal

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scatter into a sharded indexed dimension: each device applies the updates that fall into its tile
-// and skips the others.
+// and skips the others. Windows of several rows may begin in one tile and end in another: they are
+// scattered into a tile with rows around it, which are cut off again.
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -13,21 +15,36 @@
 namespace shardcall::inline internal {
 namespace {
 
-// Whether each update is a single row of the indexed dimension `d`, which has several: the
-// dimension is inserted, or its window has size 1. (A window over the whole dimension is sharded
-// with it, and starts at 0.)
-bool OneRow(const ScatterAttrs& attrs, const Shape& input, const Shape& update, int d) {
+// The rows of an update in the indexed dimension `d`.
+int64_t RowsOfUpdate(const ScatterAttrs& attrs, const Shape& update, int d) {
   size_t window = 0;
   for (int k = 0;; ++k) {
     if (absl::c_linear_search(attrs.inserted_window_dims, k)) {
-      if (k == d) return true;
+      if (k == d) return 1;
       continue;
     }
     if (absl::c_linear_search(attrs.input_batching_dims, k)) continue;
-    if (k == d) break;
+    if (k == d) return update.dim(static_cast<int>(attrs.update_window_dims[window]));
     ++window;
   }
-  return input.dim(d) > 1 && update.dim(static_cast<int>(attrs.update_window_dims[window])) == 1;
+}
+
+// x with `rows` more rows around dimension d.
+InstrId WithRowsAround(GraphBuilder& b, InstrId x, int d, int64_t rows) {
+  std::vector<int64_t> edge(b.shape(x)->rank(), 0);
+  edge[d] = rows;
+  return b.Pad(x, b.Zero(b.type(x)), edge, edge);
+}
+
+// x without the rows around each dimension of `around`.
+InstrId Middle(GraphBuilder& b, InstrId x, absl::Span<const std::pair<int, int64_t>> around) {
+  const Shape* shape = b.shape(x);
+  std::vector<int64_t> starts(shape->rank(), 0), limits(shape->dims().begin(), shape->dims().end());
+  for (const auto& [d, rows] : around) {
+    starts[d] = rows;
+    limits[d] -= rows;
+  }
+  return b.Slice(x, starts, limits);
 }
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -39,15 +56,27 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   const Shape* global = op.operand_shapes[0];
   InstrId indices = operands[k];
   bool indexed = false;
+  absl::InlinedVector<std::pair<int, int64_t>, 2> around;
   for (size_t c = 0; c < attrs.scatter_dims_to_operand_dims.size(); ++c) {
     const int d = static_cast<int>(attrs.scatter_dims_to_operand_dims[c]);
-    if (!input->IsDimSharded(d) || !OneRow(attrs, *global, *op.operand_shapes[k + 1], d)) continue;
+    const int64_t rows = RowsOfUpdate(attrs, *op.operand_shapes[k + 1], d);
+    // A window over the whole dimension is sharded with it, and starts at 0.
+    if (!input->IsDimSharded(d) || rows == global->dim(d)) continue;
     if (!indexed) indices = WideIndices(b, indices);
     indexed = true;
     // Rows of other tiles get an index that is out of bounds, which scatter skips.
     InstrId part = IndexComponent(b, indices, attrs.index_vector_dim, static_cast<int64_t>(c));
+    InstrId skipped;
+    if (rows > 1) {  // with room for windows that begin or end in another tile
+      around.push_back({d, rows});
+      skipped =
+          b.Binary(Opcode::kOr, b.Compare(Direction::kLt, part, SplatIntLike(b, 0, part)),
+                   b.Compare(Direction::kGt, part, SplatIntLike(b, global->dim(d) - rows, part)));
+      part = b.Binary(Opcode::kAdd, part, SplatIntLike(b, rows, part));
+    }
     part = b.Binary(Opcode::kSubtract, part,
                     SplatLike(b, l.emitter().TileStart(*input, global, d), part));
+    if (skipped.valid()) part = b.Select(skipped, SplatIntLike(b, -1, part), part);
     indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
   }
   if (indexed) attrs.indices_are_sorted = false;
@@ -76,7 +105,14 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
                                 b.Identity(monoid, b.type(operands[u]), ZeroSign::kExact));
   }
   attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  if (around.empty()) return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  for (int i = 0; i < k; ++i) {
+    for (const auto& [d, rows] : around) operands[i] = WithRowsAround(b, operands[i], d, rows);
+  }
+  LocalIds results =
+      l.Flatten(b.Add(Opcode::kScatter, operands, InternAttributes(l.context(), attrs)));
+  for (InstrId& r : results) r = Middle(b, r, around);
+  return results;
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ TEST(Rules, ReduceSumsItsDimensionsIfTheOpIsKnown) {
             "i j, -> i need_replication={j}");
   EXPECT_EQ(RuleOf(head + "ROOT op = (f32[4], f32[4]) reduce(x, x, z, z), dimensions={1}, "
                           "to_apply=pair\n"),
-            "i j, i j,, -> i, i need_replication={j}");
+            "i j, i j,, -> i, i permutation={j}");
 }
 
 TEST(Rules, WindowsMoveAlongTheirDimensions) {
@@ -179,11 +179,14 @@ TEST(Rules, WindowsMoveAlongTheirDimensions) {
             "i j, -> i j need_replication={j}");
 }
 
-TEST(Rules, SortAndTopKKeepTheirDimensionWhole) {
+TEST(Rules, SortKeepsItsDimensionWhole) {
   EXPECT_EQ(Unary("f32[4,8]", "f32[4,8] sort(x), dimensions={1}, to_apply=less"),
             "i j -> i j need_replication={j}");
+}
+
+TEST(Rules, TopKCrossesItsLinesAndHasWholeResults) {
   EXPECT_EQ(Unary("f32[4,8]", "(f32[4,2], s32[4,2]) topk(x), k=2, largest=true"),
-            "i j -> i j, i j need_replication={j}");
+            "i j -> i k, i l need_replication={k, l} permutation={j}");
 }
 
 TEST(Rules, GatherOfRowsReducesOverTheTable) {
@@ -215,7 +218,7 @@ TEST(Rules, DynamicSlicesPassWhatTheyTakeInFull) {
   const std::string head = "x = f32[8,16] parameter(0)\ns = s32[] parameter(1)\n";
   EXPECT_EQ(RuleOf(head + "ROOT op = f32[1,16] dynamic-slice(x, s, s), "
                           "dynamic_slice_sizes={1,16}\n"),
-            "i j,, -> i j need_replication={i}");
+            "i j,, -> 1 j reduction={i:add}");
   EXPECT_EQ(RuleOf(head + "u = f32[1,16] parameter(2)\n"
                           "ROOT op = f32[8,16] dynamic-update-slice(x, u, s, s)\n"),
             "i j, 1 j,, -> i j permutation={i}");

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/test_targets.h"
@@ -250,9 +252,9 @@ TEST(ReshardLimit, HoldsForTheBroadcastOfWhatOneDeviceComputes) {
   }
 }
 
-// Along a sharded dimension these ops fetch their tile's elements from other shards,
-// which no reshard plans.
-TEST(ReshardLimit, HoldsForWhatAnOpFetchesOfOtherShards) {
+// Along a sharded dimension these ops get their tile's elements from other shards, which no reshard
+// plans.
+TEST(ReshardLimit, HoldsForHaloExchanges) {
   const std::string x = "  x = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}\n";
   const std::string rows = ", sharding={devices=[4,1]<=[4]}\n";
   const std::pair<std::string, int> cases[] = {
@@ -261,21 +263,24 @@ TEST(ReshardLimit, HoldsForWhatAnOpFetchesOfOtherShards) {
       {"  z = f32[] constant(0)\n  ROOT y = f32[72,64] pad(x, z), padding=4_4x0_0", 0},
       {"  w = f32[8,64] parameter(1)" + rows +
            "  ROOT y = f32[72,64] concatenate(w, x), dimensions={0}",
-       1}};
+       0}};
   for (const auto& [op, operand] : cases) {
     const std::string text = x + op + rows;
-    const auto p = Done(text, 4);
+    TextOptions options;
+    options.spmd.cost.latency = 1e-15;
+    const auto p = Done(text, 4, options);
     double bytes = 0;
     for (const CollectiveRecord& r : p->local.collectives) {
       EXPECT_EQ(p->global->program.module.instr(r.cause.consumer).name, "y") << text;
       if (r.from == nullptr && r.cause.index == operand) bytes += r.bytes_moved;
     }
     ASSERT_GT(bytes, 0) << LocalText(*p);
-    const auto limit = static_cast<int64_t>(bytes);
-    EXPECT_THAT(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit - 1}}),
-                Fails("E210", absl::StrCat("the fetch of operand ", operand, " of %y moves ", limit,
-                                           " bytes per device")));
-    EXPECT_TRUE(Refused(text, 4, {.spmd = {.max_reshard_bytes = limit}}).ok());
+    options.spmd.max_reshard_bytes = static_cast<int64_t>(std::ceil(bytes)) - 1;
+    EXPECT_THAT(Refused(text, 4, options),
+                Fails("E210", absl::StrCat("the halo exchange of operand ", operand,
+                                           " of %y moves ", bytes, " bytes per device")));
+    ++options.spmd.max_reshard_bytes;
+    EXPECT_TRUE(Refused(text, 4, options).ok());
   }
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_SELECTING_REDUCER_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_SELECTING_REDUCER_H_
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall::inline internal {
+
+// Whether the computation of a reduction only compares and selects: each of its results is either
+// of the two values that it combines, as in an argmax. Then an initial value may be combined any
+// number of times.
+bool IsSelectingReducer(const Module& m, CompId computation);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_SELECTING_REDUCER_H_

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/localize/exchange.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shardcall/partitioner/spmd/localize/numbered.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+using Dims = absl::InlinedVector<int64_t, 8>;
+constexpr ElementType kIndex = ElementType::kS32;
+
+// Emits one exchange: holds what its parts have in common.
+class Exchanger {
+ public:
+  Exchanger(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes, const ShardRanges& r)
+      : e_(e), b_(e.builder()), x_(x), dim_(dim), axes_(axes), ranges_(r) {}
+
+  InstrId Emit() {
+    const ExchangePlan plan = PlanExchange(ranges_);
+    if (plan.gather) return CutOutOfWhole(e_.AllGather(x_, dim_, axes_));
+    std::vector<InstrId> parts;
+    for (const RangePart& part : plan.parts) parts.push_back(Get(part));
+    if (plan.in_a_row) return parts.size() == 1 ? parts[0] : b_.Concatenate(parts, dim_);
+    return PutInPlace(plan.parts, parts);
+  }
+
+ private:
+  InstrId OfShard(absl::Span<const int64_t> table) { return internal::OfShard(e_, axes_, table); }
+
+  Dims DimsWith(InstrId x, int64_t size) const {
+    const Shape* shape = b_.shape(x);
+    Dims dims(shape->dims().begin(), shape->dims().end());
+    dims[dim_] = size;
+    return dims;
+  }
+
+  // `size` elements of x from `from` on, which depends on the shard.
+  InstrId Cut(InstrId x, absl::Span<const int64_t> from, int64_t size) {
+    const Shape* shape = b_.shape(x);
+    const bool same =
+        std::all_of(from.begin(), from.end(), [&](int64_t f) { return f == from[0]; });
+    if (same && from[0] == 0 && size == shape->dim(dim_)) return x;
+    if (same) {
+      Dims starts(shape->rank(), 0), limits = DimsWith(x, from[0] + size);
+      starts[dim_] = from[0];
+      return b_.Slice(x, starts, limits);
+    }
+    absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(kIndex, 0));
+    starts[dim_] = OfShard(from);
+    return b_.DynamicSlice(x, starts, DimsWith(x, size));
+  }
+
+  InstrId Zeros(int64_t size) {
+    const Shape* shape = b_.context().WithDims(b_.shape(x_), DimsWith(x_, size));
+    return b_.BroadcastScalar(b_.Zero(shape->element_type()), shape);
+  }
+
+  InstrId Get(const RangePart& part) {
+    if (part.pairs.empty()) return Zeros(part.size);
+    const InstrId cut = Cut(x_, part.from, part.size);
+    if (part.own) return cut;
+    std::vector<int64_t> sources, targets;
+    for (const std::vector<int64_t>& group : GroupsAsLists(*e_.mesh(), axes_)) {
+      for (const auto& [source, target] : part.pairs) {
+        sources.push_back(group[source]);
+        targets.push_back(group[target]);
+      }
+    }
+    const InstrId got = b_.CollectivePermute(cut, sources, targets, e_.shared().next_channel++);
+    e_.Record(got, ranges_.num_shards, e_.mesh()->num_devices() / ranges_.num_shards);
+    return got;
+  }
+
+  // The parts written into a range with a margin on each side, into which what a shard does not
+  // need falls. Where parts overlap they have the same elements.
+  InstrId PutInPlace(absl::Span<const RangePart> parts, absl::Span<const InstrId> values) {
+    int64_t margin = 0;
+    for (const RangePart& p : parts) margin = std::max(margin, p.size);
+    InstrId range = Zeros(ranges_.length + 2 * margin);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      std::vector<int64_t> to = parts[k].to;
+      for (int64_t& t : to) t += margin;
+      absl::InlinedVector<InstrId, 8> starts(b_.shape(x_)->rank(), b_.ConstantInt(kIndex, 0));
+      starts[dim_] = OfShard(to);
+      range = b_.DynamicUpdateSlice(range, values[k], starts);
+    }
+    return Cut(range, {margin}, ranges_.length);
+  }
+
+  // The range, cut out of the gathered dimension, which is padded so that it has the whole range of
+  // every shard that needs an element of it.
+  InstrId CutOutOfWhole(InstrId whole) {
+    const ShardRanges& r = ranges_;
+    const int64_t size = b_.shape(whole)->dim(dim_);
+    int64_t low = 0, high = std::max<int64_t>(0, r.length - size);
+    std::vector<int64_t> from;
+    for (int64_t i = 0; i < r.num_shards; ++i) {
+      from.push_back(r.Start(i));
+      if (r.Start(i) >= r.end || r.Start(i) + r.length <= r.begin) continue;
+      low = std::max(low, -r.Start(i));
+      high = std::max(high, r.Start(i) + r.length - size);
+    }
+    if (low > 0 || high > 0) {
+      Dims before(b_.shape(whole)->rank(), 0), after = before;
+      before[dim_] = low;
+      after[dim_] = high;
+      whole = b_.Pad(whole, b_.Zero(b_.type(whole)), before, after);
+    }
+    for (int64_t& f : from) f += low;
+    return Cut(whole, from, r.length);
+  }
+
+  Emitter& e_;
+  GraphBuilder& b_;
+  const InstrId x_;
+  const int dim_;
+  const absl::Span<const AxisRef> axes_;
+  const ShardRanges& ranges_;
+};
+
+}  // namespace
+
+InstrId OfShard(Emitter& e, absl::Span<const AxisRef> axes, absl::Span<const int64_t> table) {
+  GraphBuilder& b = e.builder();
+  Numbered numbered(b);
+  const int64_t n = static_cast<int64_t>(table.size());
+  const int64_t slope = n > 1 ? table[1] - table[0] : 0;
+  bool affine = true;
+  for (int64_t i = 0; i < n; ++i) affine = affine && table[i] == table[0] + slope * i;
+  if (affine && slope == 0) return b.ConstantInt(kIndex, table[0]);
+  const InstrId shard = e.Coordinate(e.mesh(), axes);
+  if (affine) {
+    const InstrId scaled = b.Binary(Opcode::kMultiply, shard, b.ConstantInt(kIndex, slope));
+    return b.Binary(Opcode::kAdd, scaled, b.ConstantInt(kIndex, table[0]));
+  }
+  std::vector<int32_t> values(table.begin(), table.end());
+  Context& context = b.context();
+  const Shape* shape = context.WithDefaultLayout(context.MakeArray(kIndex, {n}));
+  const InstrId constant = b.Constant(MakeLiteral(
+      context, shape,
+      absl::MakeConstSpan(reinterpret_cast<const char*>(values.data()), values.size() * 4)));
+  return b.Reshape(b.DynamicSlice(constant, {shard}, {1}), {});
+}
+
+InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                     const ShardRanges& ranges) {
+  if (ranges.tile == 0) return x;
+  return Exchanger(e, x, dim, axes, ranges).Emit();
+}
+
+InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                    const ShardRanges& ranges, InstrId fill) {
+  if (!ranges.LeavesExtent()) return x;
+  GraphBuilder& b = e.builder();
+  const Shape* shape = b.shape(x);
+  InstrId inside;
+  {
+    Numbered numbered(b);
+    std::vector<int64_t> starts;
+    for (int64_t i = 0; i < ranges.num_shards; ++i) starts.push_back(ranges.Start(i));
+    const InstrId start = OfShard(e, axes, starts);
+    const InstrId iota = b.Iota(kIndex, shape->dims(), dim);
+    const InstrId index = b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
+    const auto splat = [&](int64_t v) {
+      return b.BroadcastScalar(b.ConstantInt(kIndex, v), b.shape(iota));
+    };
+    inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, index, splat(0)),
+                      b.Compare(Direction::kLt, index, splat(ranges.extent)));
+  }
+  return b.Select(inside, x, b.BroadcastScalar(fill, shape));
+}
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Halo exchanges as HLO.
+#ifndef SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EXCHANGE_H_
+#define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EXCHANGE_H_
+
+#include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/sharding/exchange/ranges.h"
+
+namespace shardcall::inline internal {
+
+// x: the local shard; dimension `dim` is sharded along `axes`. The result has `length` elements
+// there. The emitter's cause is recorded with each collective.
+InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                     const ShardRanges& ranges);
+
+// The number in `table` for this device's shard along `axes`, s32[]. No table is emitted for an
+// affine function of the shard.
+InstrId OfShard(Emitter& e, absl::Span<const AxisRef> axes, absl::Span<const int64_t> table);
+
+// What EmitExchange has made, with `fill` (a scalar) wherever an element is outside of
+// [0, extent). No code if no shard has such elements.
+InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                    const ShardRanges& ranges, InstrId fill);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EXCHANGE_H_

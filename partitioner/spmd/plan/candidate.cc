@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/plan/candidate.h"
+
+#include <utility>
+
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/sharding/reshard/reshard.h"
+
+namespace shardcall::inline internal {
+
+int DimOfFactor(const ShardingRule& rule, int t, int f) {
+  const TensorFactors& tensor = rule.tensor(t);
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    if (tensor.dims[d].size() == 1 && tensor.dims[d][0] == f) return static_cast<int>(d);
+  }
+  return -1;
+}
+
+bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingRule* rule) {
+  const FactorList& dims = rule->operands[t].dims[d];
+  if (dims.size() != 1 || !HasIdentity(PartialOp::kSum, op.shapes[t]->element_type())) return false;
+  const int f = dims[0];
+  Factor& factor = rule->factors[f];
+  if (factor.kind == FactorKind::kNeedReplication) return false;
+  Factor whole = factor;
+  whole.size = op.result(out)->dim(out_dim);
+  whole.kind = FactorKind::kNeedReplication;
+  factor.kind = FactorKind::kReduction;
+  factor.reduction = PartialOp::kSum;
+  factor.size = op.shapes[t]->dim(d);
+  std::erase_if(rule->extents, [&](const auto& e) { return e.first.second == f; });
+  rule->results[out].dims[out_dim] = {static_cast<int>(rule->factors.size())};
+  rule->factors.push_back(std::move(whole));
+  return true;
+}
+
+double ExchangeBytes(absl::Span<const Exchange> exchanges, int operand, const Shape* global,
+                     const Sharding* state, int* collectives) {
+  double bytes = 0;
+  double local = -1;  // bytes of the shard, after the exchanges so far
+  for (const Exchange& e : exchanges) {
+    if (e.operand != operand || e.ranges.tile == 0) continue;
+    if (local < 0) local = LocalBytes(global, *state);
+    const ExchangePlan plan = PlanExchange(e.ranges);
+    const double row = local / static_cast<double>(e.ranges.tile);
+    bytes += row * plan.sent;
+    *collectives += plan.num_collectives;
+    local = row * static_cast<double>(e.ranges.length);
+  }
+  return bytes;
+}
+
+}  // namespace shardcall::inline internal

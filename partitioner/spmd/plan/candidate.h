@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidates: the ways to partition an op that the plan compares. A candidate lists everything that
+// is sent: the reshards of operands and results, the halo exchanges of operands, and the other
+// collectives that its strategy emits. It is charged for just these; localize runs the exchanges.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_CANDIDATE_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_CANDIDATE_H_
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/module.h"
+#include "shardcall/partitioner/spmd/plan/copies.h"
+#include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/sharding/exchange/ranges.h"
+#include "shardcall/sharding/rule/rule.h"
+
+namespace shardcall::inline internal {
+
+// An op with its rule, and the flat leaves of its operands and results. What is decided for it is
+// decided for all ops with the same rule and states, so nothing else of them may be looked at, such
+// as the values of operands.
+struct OpQuery {
+  const Module& module;
+  InstrId id;
+  const ShardingRule* rule;
+  absl::Span<const Shape* const> shapes;       // of operands
+  absl::Span<const Sharding* const> operands;  // as stored
+  absl::Span<const Copies* const> copies;      // of operands; empty: no copies
+  absl::Span<const Sharding* const> wanted;    // results
+  // By operand: the first operand that is the same value, which is resharded once for both. Empty
+  // if all differ.
+  absl::Span<const int> first_with;
+
+  const Instruction& instr() const { return module.instr(id); }
+  const Shape* result(int k) const { return instr().shape->leaf(k); }
+  // Of tensor t: operands as stored, then results as wanted.
+  const Sharding* state(int t) const {
+    const int n = static_cast<int>(operands.size());
+    return t < n ? operands[t] : wanted[t - n];
+  }
+};
+
+// A halo exchange, which brings a range of dimension `dim` of an operand onto each device, over the
+// axes by which that dimension is sharded. Exchanges of one operand run in order, each on what the
+// one before has made.
+struct Exchange {
+  int operand = 0, dim = 0;
+  ShardRanges ranges;
+};
+// Collectives that the strategy emits for an operand: the bytes that one device sends in them.
+struct EmittedCollectives {
+  int operand = 0;
+  double bytes = 0;
+  int count = 1;
+};
+
+struct Candidate {
+  Decision d;  // its spans refer to the members below
+  absl::InlinedVector<const Sharding*, 12> operands, produced;
+  absl::InlinedVector<AxisList, 8> own_axes;
+  absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;  // by factor: own_axes
+  absl::InlinedVector<Exchange, 2> exchanges;
+  absl::InlinedVector<EmittedCollectives, 2> emitted;
+};
+
+// The dimension of tensor t (operands, then results) that consists of factor f alone, or -1.
+int DimOfFactor(const ShardingRule& rule, int t, int f);
+
+// Changes `rule`, a copy of the op's, so that dimension d of operand t, which shares a factor of
+// its own with dimension `out_dim` of result `out`, is summed over: its factor becomes a reduction
+// that the result lacks. The result's dimension gets a factor that stays whole. False, without a
+// change, if the operand's type has no sums or the factor must be whole.
+bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingRule* rule);
+
+// Bytes that one device sends in the exchanges of `operand`, of which it has a shard of shape
+// `global` under `state`. Adds their number of collectives to `collectives`.
+double ExchangeBytes(absl::Span<const Exchange> exchanges, int operand, const Shape* global,
+                     const Sharding* state, int* collectives);
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_CANDIDATE_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce-window along a sharded dimension: each device gets what the windows of its tile of the
+// result see. Around the whole operand windows see nothing: there the exchanged operand has the
+// identity, or, where the reducer selects, the initial value, which each window has anyway.
+#include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/strategies/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+bool IsCrossed(const ShardingRule& rule, int d) {
+  return rule.factors[rule.operands[0].dims[d][0]].kind == FactorKind::kPermutation;
+}
+
+std::optional<ShardedWindow> WindowOf(const Instruction& instr, const Shape* in, const Sharding& s,
+                                      int d) {
+  return WindowOfResultTile(instr.as<ReduceWindowAttrs>().window, d, in->dim(d),
+                            instr.shape->leaf(0)->dim(d), s.num_shards(d));
+}
+
+// Whether there is a value that windows do not notice.
+bool HasNeutral(const OpQuery& op) {
+  const CompId reducer = op.instr().as<ReduceWindowAttrs>().to_apply;
+  PartialOp known;
+  if (op.shapes.size() == 2 && RecognizePartialOp(op.module, reducer, &known)) {
+    return HasIdentity(known, op.shapes[0]->element_type());
+  }
+  return IsSelectingReducer(op.module, reducer);
+}
+
+bool Complete(const OpQuery& op, Candidate* c) {
+  const int inputs = static_cast<int>(op.shapes.size()) / 2;
+  const Sharding& s = *c->operands[0];
+  for (int d = 0; d < s.rank(); ++d) {
+    if (!s.IsDimSharded(d) || !IsCrossed(*op.rule, d)) continue;
+    const auto window = WindowOf(op.instr(), op.shapes[0], s, d);
+    if (!window.has_value() || (window->ranges.LeavesExtent() && !HasNeutral(op))) return false;
+    for (int k = 0; k < inputs; ++k) c->exchanges.push_back({k, d, window->ranges});
+  }
+  return true;
+}
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
+  const int inputs = static_cast<int>(op.operands.size()) / 2;
+  ReduceWindowAttrs attrs = op.instr.as<ReduceWindowAttrs>();
+  ChangedWindow window(attrs.window);
+  LocalIds operands = op.operands;
+  Opcode monoid;
+  const bool known = inputs == 1 && RecognizeMonoid(l.global(), attrs.to_apply, &monoid);
+  for (int k = 0; k < inputs; ++k) {
+    const InstrId neutral =
+        known ? l.builder().Identity(monoid, l.builder().type(operands[k]), ZeroSign::kExact)
+              : operands[inputs + k];
+    operands[k] = FilledOutside(l, op, k, neutral);
+  }
+  for (const Exchange& e : op.decision.exchanges) {
+    window.SetPadding(e.dim,
+                      *WindowOf(op.instr, op.operand_shapes[0], *op.decision.operands[0], e.dim));
+  }
+  attrs.window = window.window();
+  attrs.to_apply = l.CopyComputation(attrs.to_apply);
+  return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+}
+
+}  // namespace
+
+constexpr Strategy kReduceWindowStrategy{.name = "halo exchange of a window",
+                                         .crosses = HasDimInFirst,
+                                         .complete = Complete,
+                                         .emit = Emit};
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows that slide over a sharded dimension.
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "shardcall/partitioner/ir/attributes.h"
+#include "shardcall/sharding/exchange/ranges.h"
+
+namespace shardcall::inline internal {
+
+// What each shard needs of the base (the operand), and the padding that its window then has in
+// place of that of the whole.
+struct ShardedWindow {
+  ShardRanges ranges;
+  int64_t pad_low = 0, pad_high = 0;
+};
+
+// Each shard computes its tile of the result: window `s` of `w` over a base of `extent` elements,
+// of which `places` places are results. None if the shards' tiles begin at different phases of a
+// dilated base: then their windows would differ.
+std::optional<ShardedWindow> WindowOfResultTile(const Window& w, int s, int64_t extent,
+                                                int64_t places, int64_t shards);
+// Each shard has its tile of the window itself (of the kernel of a convolution), and computes its
+// part of all results.
+std::optional<ShardedWindow> WindowOfKernelTile(const Window& w, int s, int64_t extent,
+                                                int64_t places, int64_t shards);
+
+// A window of which some dimensions get other sizes and paddings. `window()` refers to it.
+class ChangedWindow {
+ public:
+  explicit ChangedWindow(const Window& w)
+      : w_(w),
+        size_(w.size.begin(), w.size.end()),
+        low_(w.pad_low.begin(), w.pad_low.end()),
+        high_(w.pad_high.begin(), w.pad_high.end()) {}
+
+  void SetPadding(int s, const ShardedWindow& on_shards) {
+    low_[s] = on_shards.pad_low;
+    high_[s] = on_shards.pad_high;
+  }
+  void SetSize(int s, int64_t size) { size_[s] = size; }
+  Window window() const {
+    Window w = w_;
+    w.size = size_;
+    w.pad_low = low_;
+    w.pad_high = high_;
+    return w;
+  }
+
+ private:
+  const Window w_;
+  std::vector<int64_t> size_, low_, high_;
+};
+
+}  // namespace shardcall::inline internal
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Top-k of lines that are sharded: each device finds the k best elements of its shard (all, if it
+// has fewer), these are gathered in the order of the line, and the k best of them are the result.
+#include <algorithm>
+#include <vector>
+
+#include "shardcall/partitioner/ir/build/last_of_all.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/sharding/reshard/reshard.h"
+
+namespace shardcall::inline internal {
+namespace {
+
+bool IsLine(const ShardingRule& rule, int f) {
+  return rule.factors[f].kind == FactorKind::kPermutation;
+}
+
+bool Crosses(const OpQuery& op, int f) {
+  return IsLine(*op.rule, f) && op.instr().as<TopKAttrs>().k > 0;
+}
+
+bool Complete(const OpQuery& op, Candidate* c) {
+  const int line = op.shapes[0]->rank() - 1;
+  const int64_t n = c->operands[0]->num_shards(line), k = op.instr().as<TopKAttrs>().k;
+  if (n == 1) return true;
+  const int64_t best = std::min(k, CeilDiv(op.shapes[0]->dim(line), n));
+  for (int r = 0; r < 2; ++r) {
+    const double whole = LocalBytes(op.result(r), *c->produced[r]);
+    c->emitted.push_back({0, static_cast<double>((n - 1) * best) / static_cast<double>(k) * whole});
+  }
+  return true;
+}
+
+// The k best elements along the last dimension, and their places.
+LocalIds Best(GraphBuilder& b, InstrId x, TopKAttrs attrs, int64_t k) {
+  attrs.k = k;
+  const InstrId both = b.Add(Opcode::kTopk, {x}, InternAttributes(b.context(), attrs));
+  return {b.GetTupleElement(both, 0), b.GetTupleElement(both, 1)};
+}
+
+// values[.., places[.., i]] for each i.
+InstrId TakeAlongLine(GraphBuilder& b, InstrId values, InstrId places) {
+  const int64_t rank = b.shape(values)->rank();
+  std::vector<int64_t> lines, ones(rank, 1);
+  for (int64_t d = 0; d + 1 < rank; ++d) lines.push_back(d);
+  const int64_t line[] = {rank - 1};
+  GatherAttrs attrs;
+  attrs.collapsed_slice_dims = line;
+  attrs.start_index_map = line;
+  attrs.operand_batching_dims = lines;
+  attrs.start_indices_batching_dims = lines;
+  attrs.index_vector_dim = rank;
+  attrs.slice_sizes = ones;
+  return b.Add(Opcode::kGather, {values, places}, InternAttributes(b.context(), attrs));
+}
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  const Shape* global = op.operand_shapes[0];
+  const Sharding& s = *op.decision.operands[0];
+  const int line = global->rank() - 1;
+  if (line < 0 || !s.IsDimSharded(line)) return l.Clone(op, op.operands);
+  GraphBuilder& b = l.builder();
+  const TopKAttrs& attrs = op.instr.as<TopKAttrs>();
+  const ElementType type = b.type(op.operands[0]);
+  const InstrId last = b.ConstantBits(type, LastOfAllBits(type, attrs.largest));
+  const InstrId x = l.emitter().MaskPadding(op.operands[0], global, s, {line}, last);
+  LocalIds mine = Best(b, x, attrs, std::min(attrs.k, b.shape(x)->dim(line)));
+  const InstrId start = l.emitter().TileStart(s, global, line);
+  mine[1] = b.Binary(Opcode::kAdd, mine[1], b.BroadcastScalar(start, b.shape(mine[1])));
+  for (InstrId& part : mine) part = l.emitter().AllGather(part, line, s.dim(line));
+  const LocalIds best = Best(b, mine[0], attrs, attrs.k);
+  return {best[0], TakeAlongLine(b, mine[1], best[1])};
+}
+
+}  // namespace
+
+constexpr Strategy kTopKStrategy{
+    .name = "best of the shards' best", .crosses = Crosses, .complete = Complete, .emit = Emit};
+
+}  // namespace shardcall::inline internal

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows over sharded dimensions: reduce-window and convolution with every stride, padding and
+// dilation, grouped convolutions, and the gradients of kernels and of max poolings.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/partitioner/spmd/plan_testing.h"
+#include "tests/support/program_family.h"
+
+namespace shardcall {
+namespace {
+
+const std::vector<Sizes> kSizes = {
+    {{'A', 16}, {'B', 8}}, {{'A', 13}, {'B', 6}}, {{'A', 7}, {'B', 3}}};
+
+ProgramFamily ReduceWindow(const std::string& op, const std::string& init,
+                           const std::string& window, const std::string& result) {
+  return {.text = absl::StrCat(R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] )",
+                               op, R"((a, b)
+}
+
+ENTRY main {
+  x = f32[@A,@B] parameter(0)<0:2>
+  init = f32[] constant()",
+                               init, R"()
+  ROOT r = f32[)",
+                               result, R"(] reduce-window(x, init), window={)", window,
+                               R"(}, to_apply=f<1:2>
+}
+)"),
+          .sizes = kSizes,
+          .max_cases = 150};
+}
+
+TEST(ReduceWindow, MeetsAcrossShards) {
+  VerifyFamily(ReduceWindow("add", "0", "size=3x1 pad=1_1x0_0", "@A,@B"));
+}
+TEST(ReduceWindow, Strides) {
+  VerifyFamily(ReduceWindow("maximum", "-inf", "size=3x2 stride=2x1 pad=1_1x0_1", "@(A-1/2+1),@B"));
+}
+TEST(ReduceWindow, InitialValuesAroundTheOperandCount) {
+  VerifyFamily(ReduceWindow("add", "3", "size=2x3 pad=1_0x1_1", "@A,@B"));
+}
+TEST(ReduceWindow, DilatedWindows) {
+  VerifyFamily(ReduceWindow("add", "0", "size=2x1 pad=2_0x0_0 rhs_dilate=2x1", "@A,@B"));
+}
+TEST(ReduceWindow, DilatedOperands) {
+  VerifyFamily(ReduceWindow("add", "0", "size=2x1 pad=1_1x0_0 lhs_dilate=2x1", "@(A*2),@B"));
+}
+TEST(ReduceWindow, NegativePaddingCuts) {
+  VerifyFamily(ReduceWindow("add", "0", "size=2x1 pad=-1_0x0_0", "@(A-2),@B"));
+}
+
+// Windows that no shard's edge cuts send nothing, others the rows that they see beyond.
+TEST(ReduceWindow, SendsOnlyTheRowsThatWindowsSeeBeyondTheShard) {
+  const auto text = [](const std::string& window, int rows) {
+    return absl::StrCat(R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] maximum(a, b)
+}
+
+ENTRY main {
+  x = f32[64,10] parameter(0), sharding={devices=[8,1]<=[8]}
+  init = f32[] constant(-inf)
+  ROOT r = f32[)",
+                        rows, ",10] reduce-window(x, init), window={", window,
+                        "}, to_apply=f, sharding={devices=[8,1]<=[8]}\n}\n");
+  };
+  EXPECT_EQ(BytesMoved(text("size=2x1 stride=2x1", 32)), 0);
+  EXPECT_EQ(BytesMoved(text("size=3x1 pad=1_1x0_0", 64)), 2 * 7.0 / 8 * 10 * 4);
+  EXPECT_EQ(BytesMoved(text("size=5x1 stride=2x1 pad=2_2x0_0", 32)), 3 * 7.0 / 8 * 10 * 4);
+}
+
+TEST(Cumulative, SumsFromTheFrontAndFromTheEnd) {
+  VerifyFamily(ReduceWindow("add", "0", "size=@Ax1 pad=@(A-1)_0x0_0", "@A,@B"));
+  VerifyFamily(ReduceWindow("add", "0", "size=1x@B pad=0_0x0_@(B-1)", "@A,@B"));
+}
+TEST(Cumulative, MaximaAndInitialValues) {
+  VerifyFamily(ReduceWindow("maximum", "-inf", "size=@Ax1 pad=0_@(A-1)x0_0", "@A,@B"));
+  VerifyFamily(ReduceWindow("add", "3", "size=@Ax1 pad=@(A-1)_0x0_0", "@A,@B"));
+}
+TEST(Cumulative, SendsATotalOfEachShard) {
+  EXPECT_EQ(BytesMoved(R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[4096] parameter(0), sharding={devices=[8]<=[8]}
+  zero = f32[] constant(0)
+  ROOT r = f32[4096] reduce-window(x, zero), window={size=4096 pad=4095_0}, to_apply=f, sharding={devices=[8]<=[8]}
+}
+)"),
+            7 * 4);
+}
+
+ProgramFamily Convolution(const std::string& window, const std::string& places, int kernel = 3) {
+  return {.text = absl::StrCat(R"(
+  x = f32[@B,@A,4] parameter(0)<0:3>
+  k = f32[)",
+                               kernel, R"(,4,6] parameter(1)<1:3>
+  ROOT r = f32[@B,)",
+                               places, R"(,6] convolution(x, k), window={)", window,
+                               R"(}, dim_labels=b0f_0io->b0f<2:3>
+)"),
+          .sizes = kSizes,
+          .max_cases = 150};
+}
+
+TEST(Convolution, SlidesAcrossShards) { VerifyFamily(Convolution("size=3 pad=1_1", "@A")); }
+TEST(Convolution, Causal) { VerifyFamily(Convolution("size=3 pad=2_0", "@A")); }
+TEST(Convolution, Strided) {
+  VerifyFamily(Convolution("size=3 stride=2 pad=1_1", "@(A-1/2+1)"));
+  VerifyFamily(Convolution("size=2 stride=2", "@(A/2)", 2));
+}
+TEST(Convolution, DilatedKernel) { VerifyFamily(Convolution("size=3 pad=2_2 rhs_dilate=2", "@A")); }
+TEST(Convolution, DilatedOperand) {
+  VerifyFamily(Convolution("size=3 pad=1_2 lhs_dilate=2", "@(A*2)"));
+  VerifyFamily(Convolution("size=3 stride=2 pad=1_2 lhs_dilate=3", "@(A*3-2/2+1)"));
+}
+TEST(Convolution, ReversedKernel) {
+  VerifyFamily(Convolution("size=3 pad=1_1 rhs_reversal=1", "@A"));
+}
+TEST(Convolution, KernelLongerThanAShard) { VerifyFamily(Convolution("size=7 pad=3_3", "@A", 7)); }
+
+TEST(Convolution, FeatureGroups) {
+  VerifyFamily({.text = R"(
+  x = f32[@B,5,@(G*2)] parameter(0)<0:3>
+  k = f32[3,2,@(G*3)] parameter(1)<1:3>
+  ROOT r = f32[@B,5,@(G*3)] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=@G<2:3>
+)",
+                .sizes = {{{'B', 4}, {'G', 4}}, {{'B', 3}, {'G', 6}}},
+                .max_cases = 200});
+}
+
+TEST(Convolution, DepthwiseGroups) {
+  VerifyFamily({.text = R"(
+  x = f32[@B,5,@G] parameter(0)<0:3>
+  k = f32[3,1,@G] parameter(1)<1:3>
+  ROOT r = f32[@B,5,@G] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=@G<2:3>
+)",
+                .sizes = {{{'B', 4}, {'G', 8}}, {{'B', 3}, {'G', 6}}},
+                .max_cases = 200});
+}
+
+TEST(Convolution, BatchGroups) {
+  VerifyFamily({.text = R"(
+  x = f32[@(G*2),5,@B] parameter(0)<0:3>
+  k = f32[3,@B,@(G*3)] parameter(1)<1:3>
+  ROOT r = f32[2,5,@(G*3)] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f, batch_group_count=@G<2:3>
+)",
+                .sizes = {{{'B', 4}, {'G', 4}}, {{'B', 5}, {'G', 6}}},
+                .max_cases = 200});
+}
+
+// The gradient of a kernel: a window as long as the operand, and few places.
+TEST(Convolution, SumsOverShardsOfOperandAndKernel) {
+  VerifyFamily({.text = R"(
+  x = f32[4,@A,3] parameter(0)<0:3>
+  g = f32[@A,3,5] parameter(1)<1:3>
+  ROOT r = f32[4,3,5] convolution(x, g), window={size=@A pad=1_1}, dim_labels=b0f_0io->b0f<2:3>
+)",
+                .sizes = {{{'A', 16}}, {{'A', 13}}, {{'A', 6}}},
+                .max_cases = 200});
+  VerifyFamily({.text = R"(
+  x = f32[4,@A,3] parameter(0)<0:3>
+  g = f32[@(A/2),3,5] parameter(1)<1:3>
+  ROOT r = f32[4,3,5] convolution(x, g), window={size=@(A/2) pad=1_0 rhs_dilate=2}, dim_labels=b0f_0io->b0f<2:3>
+)",
+                .sizes = {{{'A', 16}}, {{'A', 12}}},
+                .max_cases = 200});
+}
+
+TEST(Convolution, GradientsOfKernelsSendHalosAndASum) {
+  const std::string text = R"(
+  x = f32[4,64,3] parameter(0), sharding={devices=[1,8,1]<=[8]}
+  g = f32[64,3,5] parameter(1), sharding={devices=[8,1,1]<=[8]}
+  ROOT r = f32[4,3,5] convolution(x, g), window={size=64 pad=1_1}, dim_labels=b0f_0io->b0f
+)";
+  // Two rows of x, and an all-reduce of the result.
+  EXPECT_EQ(BytesMoved(text), 2 * 7.0 / 8 * 4 * 3 * 4 + 2 * 7.0 / 8 * 4 * 3 * 5 * 4);
+}
+
+std::string SelectAndScatter(const std::string& window, const std::string& windows) {
+  return absl::StrCat(R"(
+ge {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GE
+}
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[@A,@B] parameter(0)<0:2>
+  g = f32[)",
+                      windows, R"(] parameter(1)<1:2>
+  init = f32[] constant(0)
+  ROOT r = f32[@A,@B] select-and-scatter(x, g, init), window={)",
+                      window, R"(}, select=ge, scatter=add<2:2>
+}
+)");
+}
+
+TEST(SelectAndScatter, WindowsSideBySide) {
+  VerifyFamily({.text = SelectAndScatter("size=2x1 stride=2x1", "@(A/2),@B"),
+                .sizes = {{{'A', 16}, {'B', 4}}, {{'A', 12}, {'B', 3}}, {{'A', 14}, {'B', 5}}},
+                .max_cases = 200});
+}
+TEST(SelectAndScatter, WindowsThatOverlap) {
+  VerifyFamily({.text = SelectAndScatter("size=3x1 stride=2x1", "@(A-3/2+1),@B"),
+                .sizes = {{{'A', 17}, {'B', 4}}, {{'A', 13}, {'B', 3}}, {{'A', 16}, {'B', 5}}},
+                .max_cases = 200});
+  VerifyFamily({.text = SelectAndScatter("size=5x2", "@(A-4),@(B-1)"),
+                .sizes = {{{'A', 16}, {'B', 8}}, {{'A', 13}, {'B', 6}}},
+                .max_cases = 150});
+}
+TEST(SelectAndScatter, WindowsWithGaps) {
+  VerifyFamily({.text = SelectAndScatter("size=1x1 stride=3x1", "@(A-1/3+1),@B"),
+                .sizes = {{{'A', 24}, {'B', 4}}, {{'A', 13}, {'B', 3}}},
+                .max_cases = 150});
+}
+TEST(SelectAndScatter, AlignedWindowsSendNothing) {
+  const std::string text = Instantiate(
+      SelectAndScatter("size=2x1 stride=2x1", "@(A/2),@B"), {{'A', 64}, {'B', 10}}, TestMesh{{8}},
+      {", sharding={devices=[8,1]<=[8]}", ", sharding={devices=[8,1]<=[8]}",
+       ", sharding={devices=[8,1]<=[8]}"});
+  const auto p = PartitionText(text, {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_TRUE((*p)->local.collectives.empty());
+}
+
+}  // namespace
+}  // namespace shardcall
