@@ -91,7 +91,11 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   window.SetPadding(d, padding);
   attrs.window = window.window();
   attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  const InstrId mine = l.Clone(op, {x, identity}, InternAttributes(l.context(), attrs))[0];
+  // An initial value that is an identity may count on every device. It may be +0, beside which the
+  // exact identity of a sum, -0, would give sums of -0 where one device has +0.
+  const bool plain = IsIdentityConstant(l.local(), op.operands[1], monoid);
+  const InstrId mine =
+      l.Clone(op, {x, plain ? op.operands[1] : identity}, InternAttributes(l.context(), attrs))[0];
 
   InstrId totals = l.emitter().AllGather(Row(b, mine, d, reverse ? 0 : tile - 1), d, s.dim(d));
   const InstrId shard = l.emitter().Coordinate(s.mesh(), s.dim(d));
@@ -99,7 +103,6 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   const InstrId before = b.Compare(reverse ? Direction::kGt : Direction::kLt, index,
                                    b.BroadcastScalar(shard, b.shape(index)));
   totals = b.Select(before, totals, b.BroadcastScalar(identity, b.shape(totals)));
-  const bool plain = IsIdentityConstant(l.local(), op.operands[1], monoid);
   const InstrId start = b.Reduce(totals, plain ? identity : op.operands[1], {d}, monoid);
   std::vector<int64_t> others;
   for (int k = 0; k < global->rank(); ++k) {

@@ -85,6 +85,24 @@ TEST(Cumulative, MaximaAndInitialValues) {
   VerifyFamily(ReduceWindow("maximum", "-inf", "size=@Ax1 pad=0_@(A-1)x0_0", "@A,@B"));
   VerifyFamily(ReduceWindow("add", "3", "size=@Ax1 pad=@(A-1)_0x0_0", "@A,@B"));
 }
+TEST(Cumulative, SumsOfNegativeZerosHaveTheSignOfOneDevice) {
+  VerifyFamily({.text = R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  zero = f32[] constant(0)
+  zeros = f32[@A,@B] broadcast(zero), dimensions={}
+  x = f32[@A,@B] negate(zeros)<0:2>
+  ROOT r = f32[@A,@B] reduce-window(x, zero), window={size=@Ax1 pad=@(A-1)_0x0_0}, to_apply=f<1:2>
+}
+)",
+                .sizes = kSizes,
+                .max_cases = 150});
+}
 TEST(Cumulative, SendsATotalOfEachShard) {
   EXPECT_EQ(BytesMoved(R"(
 f {
