@@ -34,18 +34,21 @@ bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingR
   return true;
 }
 
-double ExchangeBytes(absl::Span<const Exchange> exchanges, int operand, const Shape* global,
-                     const Sharding* state, int* collectives) {
+double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shape* const> shapes,
+                     absl::Span<const Sharding* const> states, int* collectives) {
   double bytes = 0;
-  double local = -1;  // bytes of the shard, after the exchanges so far
+  // By operand: the bytes of the shard, after the exchanges so far. A concatenate has an exchange
+  // for each of its operands, so there is one pass over them.
+  absl::InlinedVector<double, 4> local(exchanges.empty() ? 0 : shapes.size(), -1);
   for (const Exchange& e : exchanges) {
-    if (e.operand != operand || e.ranges.tile == 0) continue;
-    if (local < 0) local = LocalBytes(global, *state);
+    if (e.ranges.tile == 0) continue;
+    double& shard = local[e.operand];
+    if (shard < 0) shard = LocalBytes(shapes[e.operand], *states[e.operand]);
     const ExchangePlan plan = PlanExchange(e.ranges);
-    const double row = local / static_cast<double>(e.ranges.tile);
+    const double row = shard / static_cast<double>(e.ranges.tile);
     bytes += row * plan.sent;
     *collectives += plan.num_collectives;
-    local = row * static_cast<double>(e.ranges.length);
+    shard = row * static_cast<double>(e.ranges.length);
   }
   return bytes;
 }

@@ -71,10 +71,10 @@ int DimOfFactor(const ShardingRule& rule, int t, int f);
 // change, if the operand's type has no sums or the factor must be whole.
 bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingRule* rule);
 
-// Bytes that one device sends in the exchanges of `operand`, of which it has a shard of shape
-// `global` under `state`. Adds their number of collectives to `collectives`.
-double ExchangeBytes(absl::Span<const Exchange> exchanges, int operand, const Shape* global,
-                     const Sharding* state, int* collectives);
+// Bytes that one device sends in the exchanges of operands with these global shapes, held as
+// `states`. Adds the number of collectives to `collectives`.
+double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shape* const> shapes,
+                     absl::Span<const Sharding* const> states, int* collectives);
 
 }  // namespace shardcall::inline internal
 

@@ -135,9 +135,7 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     return false;
   }
   d.exchanges = out->exchanges;
-  for (int k = 0; k < num_operands && !d.exchanges.empty(); ++k) {
-    d.bytes += ExchangeBytes(d.exchanges, k, op.shapes[k], d.operands[k], &collectives);
-  }
+  d.bytes += ExchangeBytes(d.exchanges, op.shapes, d.operands, &collectives);
   for (const EmittedCollectives& e : out->emitted) {
     d.bytes += e.bytes;
     collectives += e.count;
