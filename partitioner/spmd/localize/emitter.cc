@@ -72,15 +72,33 @@ InstrId Emitter::Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes
   return OfDevice(table);
 }
 
-InstrId Emitter::OfDevice(absl::Span<const int32_t> by_device) {
-  Numbered numbered(b_);
+InstrId Emitter::Lookup(absl::Span<const int32_t> table, InstrId index) {
   Context& context = b_.context();
   const Shape* shape = context.WithDefaultLayout(
-      context.MakeArray(ElementType::kS32, {static_cast<int64_t>(by_device.size())}));
+      context.MakeArray(ElementType::kS32, {static_cast<int64_t>(table.size())}));
   const InstrId values = b_.Constant(MakeLiteral(
       context, shape,
-      absl::MakeConstSpan(reinterpret_cast<const char*>(by_device.data()), by_device.size() * 4)));
-  return b_.Reshape(b_.DynamicSlice(values, {PartitionId()}, {1}), {});
+      absl::MakeConstSpan(reinterpret_cast<const char*>(table.data()), table.size() * 4)));
+  return b_.Reshape(b_.DynamicSlice(values, {index}, {1}), {});
+}
+
+InstrId Emitter::OfDevice(absl::Span<const int32_t> by_device) {
+  Numbered numbered(b_);
+  return Lookup(by_device, PartitionId());
+}
+
+InstrId Emitter::OfShard(absl::Span<const AxisRef> axes, absl::Span<const int64_t> by_shard) {
+  Numbered numbered(b_);
+  const ElementType s32 = ElementType::kS32;
+  const int64_t n = static_cast<int64_t>(by_shard.size());
+  const int64_t first = by_shard[0], slope = n > 1 ? by_shard[1] - first : 0;
+  bool affine = true;
+  for (int64_t i = 0; i < n; ++i) affine = affine && by_shard[i] == first + slope * i;
+  if (affine && slope == 0) return b_.ConstantInt(s32, first);
+  const InstrId shard = Coordinate(mesh_, axes);
+  if (!affine) return Lookup(std::vector<int32_t>(by_shard.begin(), by_shard.end()), shard);
+  const InstrId scaled = b_.Binary(Opcode::kMultiply, shard, b_.ConstantInt(s32, slope));
+  return b_.Binary(Opcode::kAdd, scaled, b_.ConstantInt(s32, first));
 }
 
 InstrId Emitter::TileStart(const Sharding& s, const Shape* global, int dim) {

@@ -48,6 +48,9 @@ class Emitter {
   InstrId Coordinate(const BaseMesh* mesh, absl::Span<const AxisRef> axes);
   // The element of the table `by_device` for this device, s32[].
   InstrId OfDevice(absl::Span<const int32_t> by_device);
+  // The element of the table for this device's coordinate along `axes` of mesh(), s32[]. No table
+  // is emitted for an affine function of the coordinate.
+  InstrId OfShard(absl::Span<const AxisRef> axes, absl::Span<const int64_t> by_shard);
   // The first global index of this device's tile in `dim`, s32[].
   InstrId TileStart(const Sharding& s, const Shape* global, int dim);
 
@@ -78,6 +81,8 @@ class Emitter {
   void RecordAsWritten(InstrId id, int64_t num_devices);
 
  private:
+  // table[index], s32[].
+  InstrId Lookup(absl::Span<const int32_t> table, InstrId index);
   ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
   // The collective that an instruction is, or that it starts.
   const Instruction& Collective(InstrId id) const;

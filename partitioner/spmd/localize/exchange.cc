@@ -28,8 +28,6 @@ class Exchanger {
   }
 
  private:
-  InstrId OfShard(absl::Span<const int64_t> table) { return internal::OfShard(e_, axes_, table); }
-
   Dims DimsWith(InstrId x, int64_t size) const {
     const Shape* shape = b_.shape(x);
     Dims dims(shape->dims().begin(), shape->dims().end());
@@ -49,7 +47,7 @@ class Exchanger {
       return b_.Slice(x, starts, limits);
     }
     absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(kIndex, 0));
-    starts[dim_] = OfShard(from);
+    starts[dim_] = e_.OfShard(axes_, from);
     return b_.DynamicSlice(x, starts, DimsWith(x, size));
   }
 
@@ -84,7 +82,7 @@ class Exchanger {
       std::vector<int64_t> to = parts[k].to;
       for (int64_t& t : to) t += margin;
       absl::InlinedVector<InstrId, 8> starts(b_.shape(x_)->rank(), b_.ConstantInt(kIndex, 0));
-      starts[dim_] = OfShard(to);
+      starts[dim_] = e_.OfShard(axes_, to);
       range = b_.DynamicUpdateSlice(range, values[k], starts);
     }
     return Cut(range, {margin}, ranges_.length);
@@ -123,28 +121,6 @@ class Exchanger {
 
 }  // namespace
 
-InstrId OfShard(Emitter& e, absl::Span<const AxisRef> axes, absl::Span<const int64_t> table) {
-  GraphBuilder& b = e.builder();
-  Numbered numbered(b);
-  const int64_t n = static_cast<int64_t>(table.size());
-  const int64_t slope = n > 1 ? table[1] - table[0] : 0;
-  bool affine = true;
-  for (int64_t i = 0; i < n; ++i) affine = affine && table[i] == table[0] + slope * i;
-  if (affine && slope == 0) return b.ConstantInt(kIndex, table[0]);
-  const InstrId shard = e.Coordinate(e.mesh(), axes);
-  if (affine) {
-    const InstrId scaled = b.Binary(Opcode::kMultiply, shard, b.ConstantInt(kIndex, slope));
-    return b.Binary(Opcode::kAdd, scaled, b.ConstantInt(kIndex, table[0]));
-  }
-  std::vector<int32_t> values(table.begin(), table.end());
-  Context& context = b.context();
-  const Shape* shape = context.WithDefaultLayout(context.MakeArray(kIndex, {n}));
-  const InstrId constant = b.Constant(MakeLiteral(
-      context, shape,
-      absl::MakeConstSpan(reinterpret_cast<const char*>(values.data()), values.size() * 4)));
-  return b.Reshape(b.DynamicSlice(constant, {shard}, {1}), {});
-}
-
 InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                      const ShardRanges& ranges) {
   if (ranges.tile == 0) return x;
@@ -161,7 +137,7 @@ InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> ax
     Numbered numbered(b);
     std::vector<int64_t> starts;
     for (int64_t i = 0; i < ranges.num_shards; ++i) starts.push_back(ranges.Start(i));
-    const InstrId start = OfShard(e, axes, starts);
+    const InstrId start = e.OfShard(axes, starts);
     const InstrId iota = b.Iota(kIndex, shape->dims(), dim);
     const InstrId index = b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
     const auto splat = [&](int64_t v) {

@@ -13,10 +13,6 @@ namespace shardcall::inline internal {
 InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                      const ShardRanges& ranges);
 
-// The number in `table` for this device's shard along `axes`, s32[]. No table is emitted for an
-// affine function of the shard.
-InstrId OfShard(Emitter& e, absl::Span<const AxisRef> axes, absl::Span<const int64_t> table);
-
 // What EmitExchange has made, with `fill` (a scalar) wherever an element is outside of
 // [0, extent). No code if no shard has such elements.
 InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,

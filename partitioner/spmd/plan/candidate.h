@@ -46,12 +46,6 @@ struct Exchange {
   int operand = 0, dim = 0;
   ShardRanges ranges;
 };
-// Collectives that the strategy emits for an operand: the bytes that one device sends in them.
-struct EmittedCollectives {
-  int operand = 0;
-  double bytes = 0;
-  int count = 1;
-};
 
 struct Candidate {
   Decision d;  // its spans refer to the members below
@@ -59,11 +53,15 @@ struct Candidate {
   absl::InlinedVector<AxisList, 8> own_axes;
   absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;  // by factor: own_axes
   absl::InlinedVector<Exchange, 2> exchanges;
-  absl::InlinedVector<EmittedCollectives, 2> emitted;
+  absl::InlinedVector<double, 2> emitted;  // bytes of each collective that the strategy emits
 };
 
 // The dimension of tensor t (operands, then results) that consists of factor f alone, or -1.
 int DimOfFactor(const ShardingRule& rule, int t, int f);
+// The most major factor of dimension d of tensor t, which has one.
+inline const Factor& FactorOfDim(const ShardingRule& rule, int t, int d) {
+  return rule.factors[rule.tensor(t).dims[d][0]];
+}
 
 // Changes `rule`, a copy of the op's, so that dimension d of operand t, which shares a factor of
 // its own with dimension `out_dim` of result `out`, is summed over: its factor becomes a reduction

@@ -136,10 +136,8 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
   }
   d.exchanges = out->exchanges;
   d.bytes += ExchangeBytes(d.exchanges, op.shapes, d.operands, &collectives);
-  for (const EmittedCollectives& e : out->emitted) {
-    d.bytes += e.bytes;
-    collectives += e.count;
-  }
+  for (double bytes : out->emitted) d.bytes += bytes;
+  collectives += static_cast<int>(out->emitted.size());
   d.seconds =
       cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, op.module, instr, d);
   return d.seconds < limit;

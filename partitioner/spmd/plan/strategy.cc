@@ -14,9 +14,15 @@ constexpr const Strategy* kOwn[] = {
 };
 
 // The ops that have others beside it.
-constexpr const Strategy* kOfConvolution[] = {&kConvolutionStrategy, &kConvolutionSumStrategy};
-constexpr const Strategy* kOfReduceWindow[] = {&kReduceWindowStrategy, &kCumulativeStrategy};
-constexpr const Strategy* kOfSlice[] = {&kSliceStrategy, &kSliceSumStrategy};
+struct Several {
+  Opcode opcode;
+  const Strategy* strategies[2];
+};
+constexpr Several kSeveral[] = {
+    {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
+    {Opcode::kReduceWindow, {&kReduceWindowStrategy, &kCumulativeStrategy}},
+    {Opcode::kSlice, {&kSliceStrategy, &kSliceSumStrategy}},
+};
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
 
@@ -64,9 +70,9 @@ double TouchedShardBytes(const Module& module, const Instruction& instr, const D
 }  // namespace
 
 absl::Span<const Strategy* const> StrategiesOf(Opcode opcode) {
-  if (opcode == Opcode::kConvolution) return kOfConvolution;
-  if (opcode == Opcode::kReduceWindow) return kOfReduceWindow;
-  if (opcode == Opcode::kSlice) return kOfSlice;
+  for (const Several& row : kSeveral) {
+    if (row.opcode == opcode) return row.strategies;
+  }
   return absl::MakeConstSpan(&kOwn[static_cast<int>(opcode)], 1);
 }
 

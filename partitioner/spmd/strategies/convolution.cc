@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
-#include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
-#include "shardcall/partitioner/spmd/strategies/masked.h"
+#include "shardcall/partitioner/spmd/strategies/products.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -42,7 +41,7 @@ std::optional<ShardedWindow> WindowOf(const Instruction& instr, const DimLabels&
   const Window& w = instr.as<ConvolutionAttrs>().window;
   const int d = static_cast<int>(labels.lhs.spatial[s]);
   const int64_t places = instr.shape->dim(static_cast<int>(labels.out.spatial[s]));
-  return rule.factors[rule.operands[0].dims[d][0]].kind == FactorKind::kReduction
+  return FactorOfDim(rule, 0, d).kind == FactorKind::kReduction
              ? WindowOfKernelTile(w, s, lhs->dim(d), places, shards)
              : WindowOfResultTile(w, s, lhs->dim(d), places, shards);
 }
@@ -54,22 +53,13 @@ bool Complete(const OpQuery& op, Candidate* c) {
   for (size_t s = 0; s < labels.lhs.spatial.size(); ++s) {
     const int d = static_cast<int>(labels.lhs.spatial[s]);
     if (!lhs.IsDimSharded(d)) continue;
-    if (op.rule->factors[op.rule->operands[0].dims[d][0]].kind == FactorKind::kPassThrough)
-      continue;
+    if (FactorOfDim(*op.rule, 0, d).kind == FactorKind::kPassThrough) continue;
     const auto window = WindowOf(op.instr(), labels, op.shapes[0], *op.rule, static_cast<int>(s),
                                  lhs.num_shards(d));
     if (!window.has_value()) return false;
     c->exchanges.push_back({0, d, window->ranges});
   }
   return true;
-}
-
-// Each device multiplies and adds the products of its shards.
-double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
-               const Decision& d) {
-  double shards = 1;
-  for (absl::Span<const AxisRef> a : d.factor_axes) shards *= static_cast<double>(AxesSize(a));
-  return cost.ProductSeconds(ProductsOf(module, instr) / shards);
 }
 
 // The number of groups on a shard: the groups are the major factor of dimension d of the operand.
@@ -130,13 +120,13 @@ bool SumRule(const OpQuery& op, ShardingRule* rule) {
 constexpr Strategy kConvolutionStrategy{.name = "halo exchange of a convolution",
                                         .crosses = Crosses,
                                         .complete = Complete,
-                                        .seconds = Seconds,
+                                        .seconds = SecondsOfProducts,
                                         .emit = Emit};
 constexpr Strategy kConvolutionSumStrategy{.name = "halo exchange and sum of a convolution",
                                            .rule = SumRule,
                                            .crosses = Crosses,
                                            .complete = Complete,
-                                           .seconds = Seconds,
+                                           .seconds = SecondsOfProducts,
                                            .emit = Emit};
 
 }  // namespace shardcall::inline internal

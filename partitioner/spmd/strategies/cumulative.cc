@@ -58,7 +58,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t n = c->operands[0]->num_shards(d), tile = CeilDiv(op.shapes[0]->dim(d), n);
   if (n == 1) return true;
   const double row = LocalBytes(op.shapes[0], *c->operands[0]) / static_cast<double>(tile);
-  c->emitted.push_back({0, static_cast<double>(n - 1) * row});
+  c->emitted.push_back(static_cast<double>(n - 1) * row);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/rows.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -33,9 +34,8 @@ class Window {
     rows_ = std::min(update_rows_, shard_rows);
     const InstrId start =
         WideIndices(b_, ClampStart(b_, op.operands[2 + d], global->dim(d) - update_rows_));
-    type_ = b_.type(start);
     const InstrId tile = l.emitter().TileStart(*op.decision.operands[0], global, d);
-    first_ = b_.Binary(Opcode::kSubtract, start, b_.Convert(tile, type_));
+    first_ = b_.Binary(Opcode::kSubtract, start, b_.Convert(tile, b_.type(start)));
     place_ = ClampStart(b_, first_, shard_rows - rows_);
     if (update_rows_ > 1) shift_ = b_.Binary(Opcode::kSubtract, place_, first_);
   }
@@ -46,24 +46,13 @@ class Window {
   // The rows of `update` that belong to the window; others where it has none.
   InstrId Take(InstrId update) {
     if (update_rows_ == 1) return update;
-    const Shape* shape = b_.shape(update);
-    std::vector<int64_t> edge(shape->rank(), 0), sizes(shape->dims().begin(), shape->dims().end());
-    edge[dim_] = rows_;
-    sizes[dim_] = rows_;
-    const InstrId padded = b_.Pad(update, b_.Zero(shape->element_type()), edge, edge);
-    const InstrId from = b_.Binary(Opcode::kAdd, shift_, b_.ConstantInt(type_, rows_));
-    std::vector<InstrId> starts(shape->rank(), b_.Zero(type_));
-    starts[dim_] = ClampStart(b_, from, update_rows_ + rows_);
-    return b_.DynamicSlice(padded, starts, sizes);
+    return ShiftedRows(b_, update, dim_, shift_, rows_);
   }
 
   // pred[], or pred[rows] of the window: where Take gives a row of the update.
   InstrId Mask() {
     if (update_rows_ == 1) return b_.Compare(Direction::kEq, place_, first_);
-    const InstrId iota = b_.Iota(type_, {rows_}, 0);
-    const InstrId row = b_.Binary(Opcode::kAdd, iota, SplatLike(b_, shift_, iota));
-    return b_.Binary(Opcode::kAnd, b_.Compare(Direction::kGe, row, SplatIntLike(b_, 0, row)),
-                     b_.Compare(Direction::kLt, row, SplatIntLike(b_, update_rows_, row)));
+    return RowsInRange(b_, shift_, rows_, update_rows_);
   }
 
  private:
@@ -71,7 +60,6 @@ class Window {
   const int dim_;
   const int64_t update_rows_;
   int64_t rows_;
-  ElementType type_;
   InstrId first_, place_, shift_;
 };
 

@@ -8,17 +8,11 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/rows.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
 namespace {
-
-// x with as many rows around dimension d of -0, to which each element is added unchanged.
-InstrId WithZerosAround(GraphBuilder& b, InstrId x, int d, int64_t rows) {
-  std::vector<int64_t> edge(b.shape(x)->rank(), 0);
-  edge[d] = rows;
-  return b.Pad(x, b.Identity(Opcode::kAdd, b.type(x), ZeroSign::kExact), edge, edge);
-}
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
   GraphBuilder& b = l.builder();
@@ -47,9 +41,11 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     part = b.Binary(Opcode::kSubtract, part,
                     SplatLike(b, l.emitter().TileStart(*operand, global, d), part));
     if (attrs.slice_sizes[d] > 1) {
-      // Windows elsewhere get the zeros before or behind: gather clamps their indices.
+      // Windows elsewhere get the rows before or behind, of -0, to which each element is added
+      // unchanged: gather clamps their indices.
       const int64_t around = attrs.slice_sizes[d];
-      rows = WithZerosAround(b, rows, d, around);
+      rows = WithRowsAround(b, rows, d, around,
+                            b.Identity(Opcode::kAdd, b.type(rows), ZeroSign::kExact));
       part = b.Binary(Opcode::kAdd, part, SplatIntLike(b, around, part));
       indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
       continue;

@@ -19,18 +19,4 @@ std::vector<int> UnevenReduced(const LocalOp& op, int t) {
   return dims;
 }
 
-void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands) {
-  GraphBuilder& b = l.builder();
-  for (int t = 0; t < 2; ++t) {
-    std::vector<int> dims = UnevenReduced(op, t);
-    for (const Exchange& e : op.decision.exchanges) {
-      if (e.operand == t) std::erase(dims, e.dim);
-    }
-    if (dims.empty()) continue;
-    InstrId& x = (*operands)[t];
-    x = l.emitter().MaskPadding(x, op.operand_shapes[t], *op.decision.operands[t], dims,
-                                b.Zero(b.type(x)));
-  }
-}
-
 }  // namespace shardcall::inline internal

@@ -12,10 +12,6 @@ namespace shardcall::inline internal {
 // Dimensions of operand t that are uneven because a reduction factor is sharded.
 std::vector<int> UnevenReduced(const LocalOp& op, int t);
 
-// Sets padding in contracted dimensions of the two operands of a product to zero: of both, since
-// it may hold inf or nan. Not along dimensions that were exchanged.
-void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands);
-
 }  // namespace shardcall::inline internal
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_

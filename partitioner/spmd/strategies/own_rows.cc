@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/rows.h"
 
 namespace shardcall::inline internal {
 namespace {
@@ -23,29 +23,6 @@ struct Window {
   int64_t size, shard_rows;
   InstrId first, place;
 };
-
-// The rows of `x`, which has the window's, at their places; any others where it has none.
-InstrId Shift(GraphBuilder& b, InstrId x, const Window& w) {
-  const Shape* shape = b.shape(x);
-  Dims edge(shape->rank(), 0), sizes(shape->dims().begin(), shape->dims().end());
-  edge[w.dim] = w.size;
-  sizes[w.dim] = w.size;
-  const InstrId padded = b.Pad(x, b.Zero(shape->element_type()), edge, edge);
-  const ElementType type = b.type(w.first);
-  const InstrId shift = b.Binary(Opcode::kSubtract, w.first, w.place);
-  const InstrId from = b.Binary(Opcode::kAdd, shift, b.ConstantInt(type, w.size));
-  std::vector<InstrId> starts(shape->rank(), b.Zero(type));
-  starts[w.dim] = ClampStart(b, from, w.size + shape->dim(w.dim));
-  return b.DynamicSlice(padded, starts, sizes);
-}
-
-// pred[size]: which rows the shard has.
-InstrId Mask(GraphBuilder& b, const Window& w) {
-  const InstrId iota = b.Iota(b.type(w.first), {w.size}, 0);
-  const InstrId row = b.Binary(Opcode::kAdd, iota, SplatLike(b, w.first, iota));
-  return b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, row, SplatIntLike(b, 0, row)),
-                  b.Compare(Direction::kLt, row, SplatIntLike(b, w.shard_rows, row)));
-}
 
 }  // namespace
 
@@ -67,12 +44,15 @@ InstrId TakeOwnRows(Localizer& l, InstrId x, const Shape* global, const Sharding
   }
   InstrId taken = b.DynamicSlice(x, starts, sizes);
   for (const Window& w : windows) {
-    if (w.size > 1) taken = Shift(b, taken, w);
+    if (w.size == 1) continue;
+    const InstrId shift = b.Binary(Opcode::kSubtract, w.first, w.place);
+    taken = ShiftedRows(b, taken, w.dim, shift, w.size);
   }
   const Shape* shape = b.shape(taken);
   InstrId mask;
   for (const Window& w : windows) {
-    const InstrId spread = b.Broadcast(Mask(b, w), shape->dims(), {w.dim});
+    const InstrId spread =
+        b.Broadcast(RowsInRange(b, w.first, w.size, w.shard_rows), shape->dims(), {w.dim});
     mask = mask.valid() ? b.Binary(Opcode::kAnd, mask, spread) : spread;
   }
   const InstrId none = b.Identity(Opcode::kAdd, shape->element_type(), ZeroSign::kExact);

@@ -35,7 +35,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   if (n == 1) return true;
   for (size_t k = 0; k < c->produced.size(); ++k) {
     const double local = LocalBytes(op.result(static_cast<int>(k)), *c->produced[k]);
-    c->emitted.push_back({static_cast<int>(k), static_cast<double>(n - 1) * local});
+    c->emitted.push_back(static_cast<double>(n - 1) * local);
   }
   return true;
 }

@@ -12,10 +12,6 @@
 namespace shardcall::inline internal {
 namespace {
 
-bool IsCrossed(const ShardingRule& rule, int d) {
-  return rule.factors[rule.operands[0].dims[d][0]].kind == FactorKind::kPermutation;
-}
-
 std::optional<ShardedWindow> WindowOf(const Instruction& instr, const Shape* in, const Sharding& s,
                                       int d) {
   return WindowOfResultTile(instr.as<ReduceWindowAttrs>().window, d, in->dim(d),
@@ -36,7 +32,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int inputs = static_cast<int>(op.shapes.size()) / 2;
   const Sharding& s = *c->operands[0];
   for (int d = 0; d < s.rank(); ++d) {
-    if (!s.IsDimSharded(d) || !IsCrossed(*op.rule, d)) continue;
+    if (!s.IsDimSharded(d)) continue;
+    if (FactorOfDim(*op.rule, 0, d).kind != FactorKind::kPermutation) continue;
     const auto window = WindowOf(op.instr(), op.shapes[0], s, d);
     if (!window.has_value() || (window->ranges.LeavesExtent() && !HasNeutral(op))) return false;
     for (int k = 0; k < inputs; ++k) c->exchanges.push_back({k, d, window->ranges});

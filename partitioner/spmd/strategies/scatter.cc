@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/rows.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall::inline internal {
@@ -27,13 +28,6 @@ int64_t RowsOfUpdate(const ScatterAttrs& attrs, const Shape& update, int d) {
     if (k == d) return update.dim(static_cast<int>(attrs.update_window_dims[window]));
     ++window;
   }
-}
-
-// x with `rows` more rows around dimension d.
-InstrId WithRowsAround(GraphBuilder& b, InstrId x, int d, int64_t rows) {
-  std::vector<int64_t> edge(b.shape(x)->rank(), 0);
-  edge[d] = rows;
-  return b.Pad(x, b.Zero(b.type(x)), edge, edge);
 }
 
 // x without the rows around each dimension of `around`.
@@ -107,7 +101,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   attrs.to_apply = l.CopyComputation(attrs.to_apply);
   if (around.empty()) return l.Clone(op, operands, InternAttributes(l.context(), attrs));
   for (int i = 0; i < k; ++i) {
-    for (const auto& [d, rows] : around) operands[i] = WithRowsAround(b, operands[i], d, rows);
+    const InstrId any = b.Zero(b.type(operands[i]));
+    for (const auto& [d, rows] : around) operands[i] = WithRowsAround(b, operands[i], d, rows, any);
   }
   LocalIds results =
       l.Flatten(b.Add(Opcode::kScatter, operands, InternAttributes(l.context(), attrs)));

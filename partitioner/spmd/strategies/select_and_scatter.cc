@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
@@ -47,8 +46,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const Sharding& s = *c->operands[0];
   for (int d = 0; d < s.rank(); ++d) {
     if (!s.IsDimSharded(d)) continue;
-    if (op.rule->factors[op.rule->operands[0].dims[d][0]].kind != FactorKind::kPermutation)
-      continue;
+    if (FactorOfDim(*op.rule, 0, d).kind != FactorKind::kPermutation) continue;
     if (!known || w.pad_low[d] != 0 || w.pad_high[d] != 0) return false;
     const Seen seen = SeenBy(w, d, op.shapes[0]->dim(d), op.shapes[1]->dim(d), s.num_shards(d));
     c->exchanges.push_back({0, d, seen.rows});
@@ -76,7 +74,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     for (int64_t i = 0; i < e.ranges.num_shards; ++i) {
       before.push_back(e.ranges.tile * i - e.ranges.Start(i));
     }
-    starts[e.dim] = OfShard(l.emitter(), op.decision.operands[0]->dim(e.dim), before);
+    starts[e.dim] = l.emitter().OfShard(op.decision.operands[0]->dim(e.dim), before);
   }
   return {b.DynamicSlice(rows, starts, op.result_shapes[0]->dims())};
 }

@@ -27,7 +27,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t best = std::min(k, CeilDiv(op.shapes[0]->dim(line), n));
   for (int r = 0; r < 2; ++r) {
     const double whole = LocalBytes(op.result(r), *c->produced[r]);
-    c->emitted.push_back({0, static_cast<double>((n - 1) * best) / static_cast<double>(k) * whole});
+    c->emitted.push_back(static_cast<double>((n - 1) * best) / static_cast<double>(k) * whole);
   }
   return true;
 }
