@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build, builds the outside programs against it, in
-# C++ and in C, static and shared, and runs them; so it does with the programs that
-# the README shows, and with the examples, of which nothing but their folder is
+# C++ and in C, static and shared, and runs them; so it does with programs that
+# pages show, and with the examples, of which nothing but their folder is
 # there. Variables: BUILD (the build folder), SOURCE (this folder), WORK (a scratch
 # folder); NVCC and XLA_FFI_INCLUDE, without which the plugin for CUDA is left out.
 cmake_minimum_required(VERSION 3.22)
@@ -15,29 +15,27 @@ function(step)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
-# The C++ blocks of the README, in order: WORK/readme/0.cc, 1.cc.
-file(READ ${SOURCE}/../../README.md page)
-set(blocks 0)
-while(TRUE)
-  string(FIND "${page}" "```cpp\n" start)
+# The C++ programs of pages, as they stand there: a page's first block of C++ is
+# WORK/pages/NAME.cc.
+function(first_block page name)
+  file(READ ${SOURCE}/../../${page} text)
+  string(FIND "${text}" "```cpp\n" start)
   if(start LESS 0)
-    break()
+    message(FATAL_ERROR "${page} has no block of C++")
   endif()
   math(EXPR start "${start} + 7")
-  string(SUBSTRING "${page}" ${start} -1 page)
-  string(FIND "${page}" "```" end)
-  string(SUBSTRING "${page}" 0 ${end} block)
-  file(WRITE ${WORK}/readme/${blocks}.cc "${block}")
-  math(EXPR blocks "${blocks} + 1")
-endwhile()
-if(NOT blocks EQUAL 2)
-  message(FATAL_ERROR "the README has ${blocks} blocks of C++; compile each in CMakeLists.txt")
-endif()
+  string(SUBSTRING "${text}" ${start} -1 text)
+  string(FIND "${text}" "```" end)
+  string(SUBSTRING "${text}" 0 ${end} block)
+  file(WRITE ${WORK}/pages/${name}.cc "${block}")
+endfunction()
+first_block(README.md compiler)
+first_block(partitioner/custom_call/README.md target)
 
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${WORK}/build
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release
-     -DREADME_BLOCKS=${WORK}/readme)
+     -DPAGES=${WORK}/pages)
 step(${CMAKE_COMMAND} --build ${WORK}/build)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
@@ -55,11 +53,11 @@ foreach(program build/outside_c_static build_c/outside_c_shared)
     message(FATAL_ERROR "${program} printed:\n${out}")
   endif()
 endforeach()
-step(${WORK}/build/readme_target)
+step(${WORK}/build/page_target)
 if(NOT out MATCHES "\"status\": \"ok\".*\"num_partitions\": 8")
-  message(FATAL_ERROR "the README's target printed:\n${out}")
+  message(FATAL_ERROR "the target of partitioner/custom_call/README.md printed:\n${out}")
 endif()
-step(${WORK}/build/readme_compiler)
+step(${WORK}/build/page_compiler)
 if(NOT out MATCHES "f32.3,4..1,0. custom-call")
   message(FATAL_ERROR "the README's function for compilers printed:\n${out}")
 endif()

@@ -14,7 +14,10 @@ COPIES = [
     ("partitioner/bindings/pjrt_wrapper/wheel/shardcall_pjrt/__init__.py",
      r"__version__ = '(.*)'", 3),
     ("README.md", r"find_package\(shardcall ([\d.]+)", 2),
-    ("README.md", r"shardcall (\d[\d.]*) rules", 3),
+    ("partitioner/api/README.md", r"find_package\(shardcall ([\d.]+)", 2),
+    ("partitioner/bindings/pjrt_wrapper/README.md", r"shardcall (\d[\d.]*) rules", 3),
+    # The newest release.
+    ("CHANGELOG.md", r"(?s)\A.*?\n## \[(\d[\d.]*)\] - \d{4}-\d\d-\d\d\n", 3),
     ("examples/CMakeLists.txt", r"find_package\(shardcall ([\d.]+)", 2),
     ("tests/package/CMakeLists.txt", r"find_package\(shardcall ([\d.]+)", 2),
     ("tests/package/c/CMakeLists.txt", r"find_package\(shardcall ([\d.]+)", 2),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages for Python users: their code runs, and prints what stands there.
+"""The README and the pages for Python users: their code runs, and prints what stands there.
 
     pages_test.py [--update] [PAGE ...]
 
@@ -21,7 +21,8 @@ import subprocess
 import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../../..'))
-PAGES = ('examples/jax/sharded_kernel.ipynb', 'partitioner/bindings/python/MOVING.md')
+PAGES = ('README.md', 'examples/jax/sharded_kernel.ipynb',
+         'partitioner/bindings/python/MOVING.md')
 
 
 class Markdown:
