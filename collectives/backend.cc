@@ -3,7 +3,8 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status BackendCommunicator::Permute(absl::Span<const std::pair<int, int>> pairs,
                                           const void* in, void* out, int64_t bytes,
@@ -41,4 +42,5 @@ absl::Status BackendCommunicator::CheckedPointToPoint(CollectiveOp op, int partn
   return PointToPoint(signature, partner, data, tag);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class BackendCommunicator : public Communicator {
  public:
@@ -39,6 +40,7 @@ class BackendCommunicator : public Communicator {
                                    CollectiveTag tag);
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_BACKEND_H_

@@ -11,7 +11,8 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status BadArgument(std::string message) {
@@ -163,4 +164,5 @@ absl::Status AbortedStatus(const absl::Status& reason) {
       absl::StatusCode::kAborted);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

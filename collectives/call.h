@@ -15,7 +15,8 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class CollectiveOp : uint8_t {
   kBarrier,
@@ -82,6 +83,7 @@ absl::Status FindPartners(absl::Span<const std::pair<int, int>> pairs, int rank,
 // code of its own.
 absl::Status AbortedStatus(const absl::Status& reason);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_CALL_H_

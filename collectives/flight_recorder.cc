@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 static_assert(std::is_trivially_copyable_v<FlightLog>);
 
@@ -102,4 +103,5 @@ std::string FlightLog::History(absl::string_view prefix) const {
   return text;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,8 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Trivially copyable. A copy that was made during a write is safe to read if IsLog().
 class FlightLog {
@@ -73,6 +74,7 @@ class FlightRecorder {
   FlightLog log_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_FLIGHT_RECORDER_H_

@@ -16,7 +16,8 @@
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Record {
@@ -153,4 +154,5 @@ absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& ide
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // What must be equal on all ranks that have it, beside the program.
 struct SharedValue {
@@ -33,6 +34,7 @@ struct ProgramIdentity {
 // short message each, however many values there are.
 absl::Status CheckProgram(Communicator& communicator, const ProgramIdentity& identity);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_PROGRAM_CHECK_H_

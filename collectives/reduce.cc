@@ -12,7 +12,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A block of accumulators fits into the first-level cache.
@@ -288,4 +289,5 @@ void ReduceRange(ReduceKind kind, ElementType type, Sources sources, absl::Span<
   fold(Job{type, sources, outs, first, count});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E306 if there is no such reduction: and, or, xor of floats; max and min of
 // complex numbers; anything of a type that has no arithmetic.
@@ -28,6 +29,7 @@ absl::Status CheckReduction(ReduceKind kind, ElementType type);
 void ReduceRange(ReduceKind kind, ElementType type, absl::Span<const void* const> sources,
                  absl::Span<void* const> outs, int64_t first, int64_t count);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_REDUCE_H_

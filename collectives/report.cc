@@ -7,7 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // With hundreds of absent ranks the first few are enough.
@@ -63,4 +64,5 @@ absl::Status MismatchStatus(const std::vector<MemberText>& members, const std::s
       absl::StatusCode::kFailedPrecondition);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "absl/time/time.h"
 #include "shardcall/collectives/call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct LateReport {
   CallSignature signature;
@@ -40,6 +41,7 @@ struct MemberText {
 absl::Status MismatchStatus(const std::vector<MemberText>& members,
                             const std::string& history = "");
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_REPORT_H_

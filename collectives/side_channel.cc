@@ -13,7 +13,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class OverCommunicator final : public SideChannel {
@@ -129,4 +130,5 @@ absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::strin
   return std::make_unique<OverTcp>(std::move(server), std::move(client), rank, size, deadline);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,8 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/communicator.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class SideChannel {
  public:
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<SideChannel>> SideChannelOverTcp(const std::strin
                                                                 int rank, int size,
                                                                 absl::Duration deadline);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_SIDE_CHANNEL_H_

@@ -22,7 +22,8 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 enum Kind : uint32_t { kPut = 1, kGet = 2 };
@@ -268,4 +269,5 @@ absl::StatusOr<std::string> TcpStoreClient::Get(const std::string& key, absl::Du
   return value;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

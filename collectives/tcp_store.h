@@ -13,7 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class TcpStoreServer {
  public:
@@ -49,6 +50,7 @@ class TcpStoreClient {
   const int socket_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_TCP_STORE_H_

@@ -9,7 +9,8 @@
 
 #include <climits>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
@@ -52,4 +53,5 @@ uint32_t WaitWord::AwaitChange(uint32_t old, MonotonicTime deadline, int yields)
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 
 #include "absl/time/time.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A time of the monotonic clock; kNever waits forever.
 using MonotonicTime = std::chrono::steady_clock::time_point;
@@ -38,6 +39,7 @@ class WaitWord {
   mutable std::atomic<uint32_t> sleepers_{0};
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_WAIT_WORD_H_

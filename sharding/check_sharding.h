@@ -5,12 +5,14 @@
 #include "absl/status/status.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E162 for an axis part that occurs twice or does not fit an axis of the mesh, for a device that
 // the mesh does not have, for a rank that no array has, and for a sharding without a mesh.
 absl::Status CheckSharding(const ShardingBuilder& sharding);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_CHECK_SHARDING_H_

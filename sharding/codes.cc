@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr CodeInfo kCodes[] = {
@@ -32,4 +33,5 @@ const CodeInfo* FindCode(absl::string_view code) {
   return found != std::end(kCodes) && found->code == code ? found : nullptr;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

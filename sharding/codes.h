@@ -7,7 +7,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct CodeInfo {
   absl::string_view code;     // "E101"
@@ -21,6 +22,7 @@ absl::Span<const CodeInfo> AllCodes();
 // Null for an unknown code.
 const CodeInfo* FindCode(absl::string_view code);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_CODES_H_

@@ -18,9 +18,11 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 class ShapeInterner;
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 

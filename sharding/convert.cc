@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status CannotSay(absl::string_view what, absl::string_view form) {
@@ -217,4 +218,5 @@ absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& c) {
   return tiles.ok() ? tiles : ToHloShardingV3(c);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

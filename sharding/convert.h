@@ -22,7 +22,8 @@
 #include "shardcall/sharding/sharding.h"
 #include "shardcall/sharding/tile_runs.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The base meshes of a module, and conversions onto them. Holds pointers into
 // the Context that Finish was given.
@@ -104,6 +105,7 @@ absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constrai
 // The mesh that is printed for a base mesh: with the user's axis names, or x0, x1, ..
 Mesh DeclaredMesh(const BaseMesh& base);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_CONVERT_H_

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/subset_tiling.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::vector<int64_t> AxisSizes(const Mesh& mesh) {
@@ -472,4 +473,5 @@ absl::StatusOr<AxisList> MeshSet::AxesByName(const Mesh& mesh,
   return c.manual;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

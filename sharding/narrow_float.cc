@@ -14,7 +14,8 @@
 #include <immintrin.h>
 #endif
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 enum class Special : uint8_t {
@@ -363,4 +364,5 @@ void StoreFloats(ElementType type, const double* from, int64_t count, void* to) 
   Store(type, from, count, to);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline float BF16ToFloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -44,6 +45,7 @@ void LoadFloats(ElementType type, const void* from, int64_t count, double* to);
 void StoreFloats(ElementType type, const float* from, int64_t count, void* to);
 void StoreFloats(ElementType type, const double* from, int64_t count, void* to);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_NARROW_FLOAT_H_

@@ -6,7 +6,8 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ShapeInterner {
  public:
@@ -30,6 +31,7 @@ class ShapeInterner {
   InternTable<Shape> table_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_SHAPE_INTERNER_H_

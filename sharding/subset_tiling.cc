@@ -12,7 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kMostListed = int64_t{1} << 20;
@@ -191,4 +192,5 @@ absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t nu
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

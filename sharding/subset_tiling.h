@@ -9,7 +9,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/sharding/hlo_sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether a sharding is a tiling over fewer than `num_devices` devices.
 bool NamesSomeDevices(const HloSharding& sharding, int64_t num_devices);
@@ -29,6 +30,7 @@ absl::Status CheckDevices(const HloSharding& tiling);
 // of more than a million, since it is extended by such a list.
 absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t num_devices);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_SUBSET_TILING_H_

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool CutAtTiles(absl::Span<const int64_t> reshape, absl::Span<const int64_t> perm,
                 absl::Span<const int64_t> tile, std::vector<std::vector<Run>>* out) {
@@ -61,4 +62,5 @@ TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile) {
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct Run {
   int64_t size, stride;
@@ -33,6 +34,7 @@ struct TileRuns {
 };
 TileRuns RunsOfTiles(const DeviceOrder& order, absl::Span<const int64_t> tile);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_TILE_RUNS_H_

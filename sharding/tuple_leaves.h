@@ -6,7 +6,8 @@
 
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The flat index of the first leaf of an element; num_leaves() behind the last element.
 int FirstLeafOf(const Shape& tuple, int element);
@@ -14,6 +15,7 @@ int FirstLeafOf(const Shape& tuple, int element);
 // The element that holds a leaf.
 int ElementOfLeaf(const Shape& tuple, int flat_index);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_TUPLE_LEAVES_H_

@@ -5,7 +5,8 @@
 
 #include "absl/algorithm/container.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 AxisList WholeAxesThatDivide(const BaseMesh& mesh, absl::Span<const AxisRef> axes, int64_t size) {
   std::vector<AxisList> whole;
@@ -30,4 +31,5 @@ AxisList WholeAxesThatDivide(const BaseMesh& mesh, absl::Span<const AxisRef> axe
   return Canonical(mesh, out);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The longest leading part of `axes` that consists of whole named axes, and whose size divides
 // `size`, that of the dimension. With names "a" of size 2 and "b" of size 4, {"a", "b":(1)2} has
@@ -17,6 +18,7 @@ namespace shardcall::inline internal {
 // count as named.
 AxisList WholeAxesThatDivide(const BaseMesh& mesh, absl::Span<const AxisRef> axes, int64_t size);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_WHOLE_AXES_H_

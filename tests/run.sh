@@ -21,38 +21,46 @@ install_python_packages() {
     python3 -m pip install -q "$@" ||
     echo "tests/run.sh: $module could not be installed; the tests with it are skipped" >&2
 }
-# A browser for the test of the page that explain writes; skipped without.
-command -v chromium >/dev/null || (SHARDCALL_PACKAGES=chromium install_packages) ||
-  echo "tests/run.sh: chromium could not be installed; the test with it is skipped" >&2
 python_packages jaxlib jax==0.10.2 jaxlib==0.10.2 ml_dtypes optax
 python_packages nanobind nanobind
-# With another version the check of the layout would be skipped.
-clang_format=$(sed -n "s/^VERSION = '\(.*\)'/\1/p" "$SHARDCALL_ROOT/tests/structure/format.py")
-python3 -c "import importlib.metadata as m; assert m.version('clang-format') == '$clang_format'" \
-  2>/dev/null || install_python_packages clang-format "clang-format==$clang_format"
-python_packages pytest pytest absl-py hypothesis
-python_packages flax jax==0.10.2 flax optax
 python3 "$SHARDCALL_ROOT/tests/kernels/fetch_ffi_headers.py" --out="$SHARDCALL_BUILD/ffi_headers" \
   0.5.3 0.8.2 0.10.2 0.11.2 0.12.0 || echo "tests/run.sh: tests against those headers are skipped" >&2
-# fetch_plugin VARIABLE PLATFORM FOLDER: names the plugin in VARIABLE, unless that does.
-fetch_plugin() {
-  local plugin
-  [ -z "${!1:-}" ] || return 0
-  if plugin=$(python3 "$SHARDCALL_ROOT/tests/support/fetch_pjrt_plugin.py" "$2" \
-                --out="$SHARDCALL_BUILD/$3"); then
-    export "$1=$plugin"
-  else
-    echo "tests/run.sh: tests with XLA's plugin for $2 are skipped" >&2
-  fi
-}
 # The second leg, beside JAX 0.10.2: the live tests with the newest JAX.
 newest_python=$(bash "$SHARDCALL_ROOT/tests/support/newest_jax.sh" "$SHARDCALL_BUILD/newest_jax") ||
   newest_python=
-fetch_plugin SHARDCALL_PJRT_PLUGIN cuda pjrt
-fetch_plugin SHARDCALL_PJRT_NEWEST_PLUGIN newest_cuda pjrt
-fetch_plugin SHARDCALL_PJRT_CPU_PLUGIN cpu pjrt_cpu
 SHARDCALL_CMAKE_OPTIONS=("-DSHARDCALL_NEWEST_PYTHON=$newest_python")
+
+# fetch_plugin VARIABLE PLATFORM FOLDER: writes the path of XLA's plugin to a file named VARIABLE.
+fetched=$SHARDCALL_BUILD/.fetched
+fetch_plugin() {
+  rm -f "$fetched/$1"
+  [ -z "${!1:-}" ] || return 0
+  python3 "$SHARDCALL_ROOT/tests/support/fetch_pjrt_plugin.py" "$2" --out="$SHARDCALL_BUILD/$3" \
+    >"$fetched/$1" || echo "tests/run.sh: tests with XLA's plugin for $2 are skipped" >&2
+}
+# What only the tests need comes while the build runs.
+fetch_for_tests() {
+  fetch_plugin SHARDCALL_PJRT_PLUGIN cuda pjrt
+  fetch_plugin SHARDCALL_PJRT_NEWEST_PLUGIN newest_cuda pjrt
+  fetch_plugin SHARDCALL_PJRT_CPU_PLUGIN cpu pjrt_cpu
+  # With another version the check of the layout would be skipped.
+  local clang_format
+  clang_format=$(sed -n "s/^VERSION = '\(.*\)'/\1/p" "$SHARDCALL_ROOT/tests/structure/format.py")
+  python3 -c "import importlib.metadata as m; assert m.version('clang-format') == '$clang_format'" \
+    2>/dev/null || install_python_packages clang-format "clang-format==$clang_format"
+  python_packages pytest pytest absl-py hypothesis
+  python_packages flax jax==0.10.2 flax optax
+  # A browser for the test of the page that explain writes; skipped without.
+  command -v chromium >/dev/null || (SHARDCALL_PACKAGES=chromium install_packages) ||
+    echo "tests/run.sh: chromium could not be installed; the test with it is skipped" >&2
+}
+mkdir -p "$fetched"
+fetch_for_tests &
 build_shardcall
+wait
+for variable in SHARDCALL_PJRT_PLUGIN SHARDCALL_PJRT_NEWEST_PLUGIN SHARDCALL_PJRT_CPU_PLUGIN; do
+  [ ! -s "$fetched/$variable" ] || export "$variable=$(cat "$fetched/$variable")"
+done
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@" | tee .tests.log
 awk '/ sec$/ && / Test +#/ { print $(NF - 1), $0 }' .tests.log | sort -rn | head -10 |

@@ -17,9 +17,11 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 class InProcessState;
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 

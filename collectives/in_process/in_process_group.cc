@@ -12,7 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/collectives/report.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 namespace {
 
@@ -203,4 +204,5 @@ absl::Status InProcessGroup::Late(const Call& call, const CallSignature& signatu
   return LateStatus(report);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -24,7 +24,8 @@
 #include "shardcall/collectives/in_process/in_process_work.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class InProcessGroup {
  public:
@@ -96,6 +97,7 @@ class InProcessGroup {
   std::array<Call, 2> calls_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_GROUP_H_

@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/collectives/report.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kYields = 100;
@@ -93,4 +94,5 @@ void InProcessPair::FailLocked(const absl::Status& status) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

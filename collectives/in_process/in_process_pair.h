@@ -17,7 +17,8 @@
 #include "shardcall/collectives/flight_recorder.h"
 #include "shardcall/collectives/wait_word.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class InProcessPair {
  public:
@@ -61,6 +62,7 @@ class InProcessPair {
   std::array<Offer, 2> offers_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_PAIR_H_

@@ -7,7 +7,8 @@
 #include "shardcall/collectives/call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 InProcessState::InProcessState(int size, absl::Duration deadline)
     : deadline_(deadline),
@@ -129,4 +130,5 @@ absl::Status InProcessState::LeftStatus(int rank) const {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

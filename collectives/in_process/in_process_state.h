@@ -22,7 +22,8 @@
 #include "shardcall/collectives/in_process/in_process_group.h"
 #include "shardcall/collectives/in_process/in_process_pair.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For tables by lists that are owned elsewhere. The hash reads a few elements only: each device
 // looks up its list at every call, and the comparison reads the whole list once already.
@@ -101,6 +102,7 @@ class InProcessState {
   std::vector<std::vector<InProcessPair*>> pairs_of_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_STATE_H_

@@ -8,7 +8,8 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/collectives/reduce.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kItemBytes = 256 << 10;  // read and written by an item, approximately
@@ -168,4 +169,5 @@ void InProcessWork::RunAllToAllV(size_t receiver) const {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One member's buffers. For all-to-all-v (ragged-all-to-all) the lists have one entry per member,
 // in bytes.
@@ -53,6 +54,7 @@ class InProcessWork {
   bool small_ = true;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_IN_PROCESS_IN_PROCESS_WORK_H_

@@ -30,7 +30,8 @@
 #include "shardcall/collectives/mpi/mpi_rendezvous.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MpiCommunicator final : public BackendCommunicator {
  public:
@@ -131,6 +132,7 @@ class MpiCommunicator final : public BackendCommunicator {
   absl::flat_hash_map<std::vector<int>, std::unique_ptr<Members>, RanksHash, RanksEqual> members_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_COMMUNICATOR_H_

@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
@@ -74,4 +75,5 @@ int MessageTag(const MpiMeeting& meeting, int from, int to, int64_t bytes) {
   return static_cast<int>(hash >> 34) + 1;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

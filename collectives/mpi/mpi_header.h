@@ -10,7 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/collectives/call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The direction of data between two ranks of a call, as seen by one of them.
 enum class MpiRole : uint8_t { kBoth, kSender, kReceiver };
@@ -51,6 +52,7 @@ std::string HeaderText(const MpiHeader& header, bool with_sizes);
 // high probability. In [1, 2^30].
 int MessageTag(const MpiMeeting& meeting, int from, int to, int64_t bytes);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_HEADER_H_

@@ -9,7 +9,8 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A rank that waits yields the core immediately, and after a while sleeps between polls. It sleeps
@@ -137,4 +138,5 @@ void MpiMessages::CancelReceives() {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "absl/time/time.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MpiMessages {
  public:
@@ -54,6 +55,7 @@ class MpiMessages {
   absl::Status post_error_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_MESSAGES_H_

@@ -12,7 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/stable_hash.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 uint64_t HashText(const std::string& text) { return StableHash().Add(text).value(); }
@@ -67,4 +68,5 @@ bool MpiPeers::ReadLog(int rank, FlightLog* log) const {
   return got == static_cast<ssize_t>(sizeof(*log)) && log->IsLog();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/collectives/flight_recorder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MpiPeers {
  public:
@@ -37,6 +38,7 @@ class MpiPeers {
   std::vector<Identity> peers_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_PEERS_H_

@@ -8,7 +8,8 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Up to this size an all-reduce takes one step, in which every rank sends its data to all others.
@@ -138,4 +139,5 @@ absl::Status MpiCommunicator::LongReduceScatter(Call& call, const char* in, char
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/collectives/report.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kHeaderTag = 0;  // tags of data start at 1
@@ -213,4 +214,5 @@ std::string MpiRendezvous::History(int rank) const {
   return session_.recorder().History(absl::StrCat("  rank ", session_.rank(), " "));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

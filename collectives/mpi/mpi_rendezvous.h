@@ -20,7 +20,8 @@
 #include "shardcall/collectives/mpi/mpi_messages.h"
 #include "shardcall/collectives/mpi/mpi_session.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MpiRendezvous {
  public:
@@ -66,6 +67,7 @@ class MpiRendezvous {
   absl::Duration next_look_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_RENDEZVOUS_H_

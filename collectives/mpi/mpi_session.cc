@@ -26,7 +26,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kControlTag = 1;
@@ -325,4 +326,5 @@ char* MpiSession::Area(std::vector<char>& area, int64_t bytes) {
   return area.data();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

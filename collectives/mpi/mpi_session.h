@@ -25,7 +25,8 @@
 #include "shardcall/collectives/mpi/mpi_peers.h"
 #include "shardcall/collectives/mpi/mpi_start.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MpiSession {
  public:
@@ -148,6 +149,7 @@ class MpiSession {
 // OK for MPI_SUCCESS, else E307 with MPI's error text.
 absl::Status MpiStatus(int code, absl::string_view what);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_SESSION_H_

@@ -19,7 +19,8 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status LateStart(absl::Duration deadline) {
@@ -144,4 +145,5 @@ void MpiSegment::RestoreName() const {
   if (file >= 0) close(file);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Initialises MPI unless the program has; *here tells whether it did. E301 if the other ranks do
 // not start in time: the thread that waits for them is then abandoned, and MPI must not be used.
@@ -40,6 +41,7 @@ class MpiSegment {
   bool dropped_ = false;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_MPI_MPI_START_H_

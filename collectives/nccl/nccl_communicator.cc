@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 static_assert(sizeof(ncclUniqueId) <= SideChannel::kMaxBytes);
@@ -263,4 +264,5 @@ void NcclCommunicator::Abort(const absl::Status& reason) {
   side_->Abort(failure());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -32,7 +32,8 @@
 #include "shardcall/collectives/nccl/nccl_device.h"
 #include "shardcall/collectives/side_channel.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Large since it has every collective of the interface, each with a form on the device and one
 // through the host; what they share is in nccl_device.h and call.h.
@@ -165,6 +166,7 @@ class NcclCommunicator final : public BackendCommunicator {
   std::atomic<bool> failed_{false};
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_COMMUNICATOR_H_

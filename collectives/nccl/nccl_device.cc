@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
   if (code == cudaSuccess) return absl::OkStatus();
@@ -104,4 +105,5 @@ std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,8 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // OK, or E309 with the library's text.
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
@@ -55,6 +56,7 @@ struct NativeReduction {
 // Nullopt where NCCL has no such type or reduction, or would round intermediate sums.
 std::optional<NativeReduction> FindNative(ReduceKind kind, ElementType type);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_COLLECTIVES_NCCL_NCCL_DEVICE_H_

@@ -8,7 +8,8 @@
 #include "shardcall/collectives/reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<const char*> NcclCommunicator::StageIn(Call& call, const void* in, int64_t bytes,
                                                       bool apart) {
@@ -288,4 +289,5 @@ absl::Status NcclCommunicator::PointToPoint(const CallSignature& signature, int 
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "shardcall/collectives/wait_word.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kLooksBeforeSleep = 2000;
@@ -141,4 +142,5 @@ absl::Status NcclCommunicator::FindLost(const Call& call) {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

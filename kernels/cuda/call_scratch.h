@@ -9,7 +9,8 @@
 #include "shardcall/kernels/cuda/library_status.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Released at the end of the call; reused once the stream is idle.
 class CallScratch {
@@ -57,6 +58,7 @@ class ResultPlace {
   int64_t bytes;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_CALL_SCRATCH_H_

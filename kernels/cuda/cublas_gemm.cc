@@ -15,7 +15,8 @@
 #include "shardcall/kernels/host/gemm.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kMostBatch = 65535;          // of one launch, limited by the grid
@@ -226,4 +227,5 @@ absl::Status CudaCublasGemm(const HandlerContext& context, absl::Span<const Buff
 
 HostHandler CudaGemm() { return CudaCublasGemm; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,11 +5,13 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Null without cuBLASLt.
 HostHandler CudaGemm();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUBLAS_GEMM_H_

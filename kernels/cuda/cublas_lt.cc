@@ -10,7 +10,8 @@
 #include "shardcall/kernels/cuda/shared_library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::StatusOr<const CublasLt*> Load() {
@@ -100,4 +101,5 @@ absl::StatusOr<CublasLt::Layout> CublasLt::NewLayout(cudaDataType_t type, int64_
   return layout;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

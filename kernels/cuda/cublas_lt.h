@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/cuda/handle_pool.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct CublasLt {
   decltype(&::cublasLtCreate) cublasLtCreate;
@@ -51,6 +52,7 @@ struct CublasLt {
                                    int32_t batch, int64_t batch_stride) const;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUBLAS_LT_H_

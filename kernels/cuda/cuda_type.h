@@ -5,7 +5,8 @@
 #include "shardcall/kernels/cuda/launch.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The type in terms of the .cu files; f32 for types that they do not have.
 inline CudaType CudaTypeOf(ElementType type) {
@@ -27,6 +28,7 @@ inline CudaType CudaTypeOf(ElementType type) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUDA_TYPE_H_

@@ -9,7 +9,8 @@
 #include "shardcall/kernels/cuda/shared_library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::StatusOr<const Cusparse*> Load() {
@@ -63,4 +64,5 @@ absl::StatusOr<std::shared_ptr<PooledHandle>> Cusparse::Handle(HandlerDevice& de
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

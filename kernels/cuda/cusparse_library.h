@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/cuda/handle_pool.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct Cusparse {
   decltype(&::cusparseCreate) cusparseCreate;
@@ -41,6 +42,7 @@ struct Cusparse {
       std::unique_ptr<const cusparseDnMatDescr, cusparseStatus_t (*)(cusparseConstDnMatDescr_t)>;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_CUSPARSE_LIBRARY_H_

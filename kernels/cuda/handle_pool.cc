@@ -8,7 +8,8 @@
 #include "shardcall/kernels/cuda/library_status.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<std::shared_ptr<PooledHandle>> HandlePool::Of(HandlerDevice& device, Maker make) {
   const auto take = [&]() -> absl::StatusOr<std::shared_ptr<void>> {
@@ -38,4 +39,5 @@ absl::StatusOr<std::shared_ptr<PooledHandle>> HandlePool::Of(HandlerDevice& devi
   return std::static_pointer_cast<PooledHandle>(std::move(kept));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

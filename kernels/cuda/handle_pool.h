@@ -15,7 +15,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/ffi/handler_device.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct PooledHandle {
   void* handle = nullptr;
@@ -35,6 +36,7 @@ class HandlePool {
   std::vector<std::pair<int, PooledHandle*>> idle_;  // by GPU
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_HANDLE_POOL_H_

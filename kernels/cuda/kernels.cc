@@ -12,7 +12,8 @@
 #include "shardcall/kernels/host/relu.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status Launched(const CallArguments& args, int code) {
@@ -67,4 +68,5 @@ std::vector<std::pair<std::string, HostHandler>> CudaKernels() {
   return kernels;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,11 +11,13 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // By target; empty without CUDA.
 std::vector<std::pair<std::string, HostHandler>> CudaKernels();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_KERNELS_H_

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr char kSeeDevice[] = "See the driver and the device: nvidia-smi";
@@ -36,4 +37,5 @@ absl::Status DeviceStatus(const absl::Status& status) {
                   status.code());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // "cuBLASLt failed in cublasLtMatmul: out of memory (3)".
 absl::Status LibraryStatus(absl::string_view library, absl::string_view function,
@@ -21,6 +22,7 @@ absl::Status RuntimeStatus(cudaError_t code, absl::string_view function);
 // E309 for a status of HandlerDevice, which has no code of its own.
 absl::Status DeviceStatus(const absl::Status& status);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_LIBRARY_STATUS_H_

@@ -8,7 +8,8 @@
 #include "shardcall/kernels/host/all_reduce.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results) {
@@ -36,4 +37,5 @@ absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const B
                                 {context.instruction});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,11 +4,13 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status CudaNcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                                absl::Span<const BufferView> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_NCCL_ALLREDUCE_H_

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/cuda/cublas_gemm.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 HostHandler CudaGemm() { return nullptr; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/cuda/kernels.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 std::vector<std::pair<std::string, HostHandler>> CudaKernels() { return {}; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

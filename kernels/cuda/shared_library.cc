@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<void*> OpenSharedLibrary(const std::string& name) {
   void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -32,4 +33,5 @@ absl::Status FindAddress(void* library, const std::string& library_name, const c
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

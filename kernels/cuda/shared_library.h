@@ -9,7 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The library of this name, such as "libcublasLt.so.13", from the loader's search path; it is never
 // unloaded. E303 (kUnavailable) if it is not found.
@@ -28,6 +29,7 @@ absl::Status FindFunction(void* library, const std::string& library_name, const 
   return status;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_SHARED_LIBRARY_H_

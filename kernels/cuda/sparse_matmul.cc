@@ -18,7 +18,8 @@
 #include "shardcall/kernels/host/sparse.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The type in which cuSPARSE multiplies this type; none for integers.
@@ -205,4 +206,5 @@ absl::Status Run(const HandlerContext& context, absl::Span<const BufferView> ope
 
 HostHandler CudaSparseMatmul() { return Run; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

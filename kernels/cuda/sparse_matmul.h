@@ -6,11 +6,13 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Null without cuSPARSE.
 HostHandler CudaSparseMatmul();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_CUDA_SPARSE_MATMUL_H_

@@ -14,7 +14,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kDeepest = 64;                // nesting of dictionaries and lists
@@ -458,4 +459,5 @@ absl::StatusOr<std::vector<NumberPlace>> NumbersOfAttributes(absl::string_view t
   return places;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<Attribute::Dictionary> ParseAttributeDictionary(absl::string_view text);
 
@@ -26,6 +27,7 @@ struct NumberPlace {
 };
 absl::StatusOr<std::vector<NumberPlace>> NumbersOfAttributes(absl::string_view text);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_ATTRIBUTE_PARSER_H_

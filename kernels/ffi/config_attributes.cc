@@ -8,7 +8,8 @@
 #include "shardcall/kernels/ffi/gpu_backend_config.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Json = nlohmann::json;  // its members are sorted by name, as those of a dictionary
@@ -44,4 +45,5 @@ absl::StatusOr<AttributeMapView> AttributesOfConfig(absl::string_view config) {
   return AttributeMapView(std::move(entries));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

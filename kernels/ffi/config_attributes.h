@@ -8,7 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Those of a dictionary, also of one that stands in JSON, are as AttributeMapView::Parse reads
 // them. Of any other JSON object they are its members: integers are s64, or u64 beyond that, other
@@ -16,6 +17,7 @@ namespace shardcall::inline internal {
 // are an empty array and an empty dictionary. E131 for text of no such form.
 absl::StatusOr<AttributeMapView> AttributesOfConfig(absl::string_view config);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_CONFIG_ATTRIBUTES_H_

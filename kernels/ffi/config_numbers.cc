@@ -10,7 +10,8 @@
 #include "shardcall/kernels/ffi/gpu_backend_config.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -123,4 +124,5 @@ std::string ConfigNumbers::With(absl::Span<const std::pair<size_t, int64_t>> val
   return json.dump();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

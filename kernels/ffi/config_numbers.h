@@ -17,7 +17,8 @@
 #include "shardcall/kernels/ffi/attribute_parser.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ConfigNumbers {
  public:
@@ -42,6 +43,7 @@ class ConfigNumbers {
   std::vector<std::string> pointers_;  // into the JSON, by number
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_CONFIG_NUMBERS_H_

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
@@ -111,4 +112,5 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
   return std::shared_ptr<HandlerDevice>(std::move(opened));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,13 +9,15 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/ffi/handler_device.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The GPU `ordinal` modulo the number of GPUs, with a stream of its own; or, given a `stream`, the
 // GPU of that stream, even if another one is current on this thread. E303 (kUnavailable) without a
 // GPU or the toolkit, E309 if CUDA fails.
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void* stream);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_CUDA_DEVICE_H_

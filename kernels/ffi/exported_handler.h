@@ -14,7 +14,8 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Information for the handler that a call frame lacks. The handler has no state between calls, and
 // a communicator only in a call with a site.
@@ -63,6 +64,7 @@ void AddExportedSite(ExportedSite site);
 // becomes an error of its call, like an error that it returns.
 absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry, const ExportedCall& call);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_EXPORTED_HANDLER_H_

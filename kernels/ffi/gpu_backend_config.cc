@@ -8,7 +8,8 @@
 #include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsGpuBackendConfig(absl::string_view text) {
   text = absl::StripLeadingAsciiWhitespace(text);
@@ -47,4 +48,5 @@ absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text)
   return attributes->get<std::string>();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether the text is a JSON object rather than an MLIR dictionary: it begins with a quoted key and
 // a colon.
@@ -18,6 +19,7 @@ bool IsGpuBackendConfig(absl::string_view text);
 // The text of the attributes; "" if there is none. E131 for invalid JSON.
 absl::StatusOr<std::string> AttributesOfGpuBackendConfig(absl::string_view text);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GPU_BACKEND_CONFIG_H_

@@ -22,7 +22,6 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -82,13 +81,13 @@ struct HandlerContext {
   Communicator* communicator = nullptr;        // null when run on one device
   std::shared_ptr<HandlerDevice> device = {};  // that holds the buffers; null: host memory
   const BaseMesh* mesh = nullptr;              // of the program; null: none. See mesh_view.h
-  const AttachedComputations* computations = nullptr;          // null: there are none
-  int api_version = 4;                                         // of the call, 1 to 4
-  bool tuple_result = false;                                   // of the call, even with one leaf
-  int64_t run_id = 0;                                          // one for all devices of a run
-  absl::Duration deadline = absl::Seconds(60);                 // for asynchronous work
-  CallSite* call_site = nullptr;                               // null: nothing is kept
-  const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
+  const AttachedComputations* computations = nullptr;   // null: there are none
+  int api_version = 4;                                  // of the call, 1 to 4
+  bool tuple_result = false;                            // of the call, even with one leaf
+  int64_t run_id = 0;                                   // one for all devices of a run
+  absl::Duration deadline = absl::Seconds(60);          // for asynchronous work
+  CallSite* call_site = nullptr;                        // null: nothing is kept
+  const std::map<int64_t, void*>* user_data = nullptr;  // by FFI type id; null: none
   // Gives an owner of all operands and results, for work that has missed its deadline.
   std::function<std::shared_ptr<const void>()> keep_buffers = {};
 
@@ -157,7 +156,7 @@ class HandlerRegistry {
 
   // The UserData of a type that handlers of the typed FFI get; not owned.
   void SetUserData(int64_t type_id, void* data) { state_.Lock()->user_data[type_id] = data; }
-  const absl::btree_map<int64_t, void*>& user_data() const { return state_.Lock()->user_data; }
+  const std::map<int64_t, void*>& user_data() const { return state_.Lock()->user_data; }
 
  private:
   // Target, PlatformKey, backend_config.
@@ -166,8 +165,8 @@ class HandlerRegistry {
     std::map<Key, HandlerEntry> entries;      // pointers to its entries stay valid
     std::vector<Key> order;                   // as registered
     std::map<std::string, Watcher> watchers;  // by PlatformKey
-    absl::btree_map<int64_t, void*> user_data;
-    absl::btree_map<std::string, HandlerDeviceOpener> devices;  // those that were set
+    std::map<int64_t, void*> user_data;
+    std::map<std::string, HandlerDeviceOpener> devices;  // those that were set
   };
   absl::Status Tell(const Watcher& watcher, const HandlerEntry& entry) const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/mesh_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct NamedRefs {
@@ -49,4 +50,5 @@ std::vector<int> DevicesAlong(const BaseMesh& mesh, int64_t device, absl::string
   return devices;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

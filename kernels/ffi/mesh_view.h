@@ -10,7 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct MeshAxisView {
   std::string name;
@@ -26,6 +27,7 @@ std::vector<MeshAxisView> MeshAxesOf(const BaseMesh& mesh, int64_t device);
 // axis.
 std::vector<int> DevicesAlong(const BaseMesh& mesh, int64_t device, absl::string_view axis);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_MESH_VIEW_H_

@@ -3,7 +3,8 @@
 #include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
   return ToStatus({.code = "E303",
@@ -13,4 +14,5 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
                   absl::StatusCode::kUnavailable);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

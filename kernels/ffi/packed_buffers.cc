@@ -5,7 +5,8 @@
 #include <cstring>
 #include <utility>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Copies are aligned as buffers are elsewhere.
@@ -133,4 +134,5 @@ absl::Status CallConverted(
   return status;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

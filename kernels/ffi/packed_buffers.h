@@ -16,7 +16,8 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Bytes of `count` elements, packed if the type is.
 int64_t PackedBytes(ElementType type, int64_t count);
@@ -63,6 +64,7 @@ absl::Status CallConverted(
                                    absl::Span<const BufferView>)>
         call);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_PACKED_BUFFERS_H_

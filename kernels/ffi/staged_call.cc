@@ -10,7 +10,8 @@
 #include "absl/types/optional.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status Located(const HandlerContext& context, absl::string_view code,
@@ -154,4 +155,5 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

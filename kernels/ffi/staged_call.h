@@ -12,7 +12,8 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/handler_device.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Operands and results are host memory; a result that shares an operand's memory does so on the
 // device too. Computations that the call carries run on the host, with their operands copied
@@ -22,6 +23,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
                         HandlerContext context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_STAGED_CALL_H_

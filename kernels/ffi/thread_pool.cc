@@ -11,7 +11,8 @@
 
 #include "shardcall/sharding/base/of_this_process.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class Pool {
@@ -72,4 +73,5 @@ bool ScheduleOnFfiPool(std::function<void()> task) {
   return OfThisProcess<Pool>()->Schedule(std::move(task));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,12 +6,14 @@
 
 #include <functional>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 int FfiPoolThreads();
 // False if no thread can be started; the task is then not run.
 bool ScheduleOnFfiPool(std::function<void()> task);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_THREAD_POOL_H_

@@ -9,7 +9,8 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct AllReduceCall {
   ReduceKind kind = ReduceKind::kSum;
@@ -21,6 +22,7 @@ struct AllReduceCall {
 absl::StatusOr<AllReduceCall> CheckAllReduce(const HandlerContext& context,
                                              const CallArguments& args);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_ALL_REDUCE_H_

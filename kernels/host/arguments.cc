@@ -11,7 +11,8 @@
 #include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::string Prefix(const HandlerContext& context) {
@@ -128,4 +129,5 @@ absl::Status CallArguments::Located(const absl::Status& status) const {
                                                   ": ", absl::StripLeadingAsciiWhitespace(rest)));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

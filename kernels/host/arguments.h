@@ -16,7 +16,8 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ArgumentPlace {
   bool is_result;
@@ -75,7 +76,8 @@ class CallArguments {
 inline constexpr ElementType kFloatTypes[] = {ElementType::kF32, ElementType::kBF16,
                                               ElementType::kF16, ElementType::kF64};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 // Like SHARDCALL_ASSIGN_OR_RETURN, for attributes of a call whose arguments are `args`.
 #define SHARDCALL_ASSIGN_ATTRIBUTE(lhs, args, expr) \

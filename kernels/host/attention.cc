@@ -8,7 +8,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status ReadAttributes(const HandlerContext& context, const CallArguments& args,
@@ -147,4 +148,5 @@ template void LoadHead(const AttentionShape&, const BufferView&, int64_t, int64_
 template void StoreHead(const AttentionShape&, const BufferView&, int64_t, int64_t, const float*);
 template void StoreHead(const AttentionShape&, const BufferView&, int64_t, int64_t, const double*);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

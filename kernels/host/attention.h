@@ -11,7 +11,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Scores are computed in tiles of queries by keys, so that memory is linear in the lengths. Up to
 // kKeyTile keys, the softmax of a row takes one pass.
@@ -62,6 +63,7 @@ template <typename T>
 void StoreHead(const AttentionShape& shape, const BufferView& buffer, int64_t batch, int64_t head,
                const T* from);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_ATTENTION_H_

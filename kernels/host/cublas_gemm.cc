@@ -10,7 +10,8 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status ReadOp(const HandlerContext& context, const CallArguments& args,
@@ -127,4 +128,5 @@ absl::Status CublasGemm(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

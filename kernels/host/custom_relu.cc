@@ -4,7 +4,8 @@
 #include "shardcall/kernels/host/relu.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -97,4 +98,5 @@ absl::Status CustomReluBwd(const HandlerContext& context, absl::Span<const Buffe
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -125,4 +126,5 @@ SHARDCALL_ELEMENT_IO(uint64_t);
 SHARDCALL_ELEMENT_IO(bool);
 #undef SHARDCALL_ELEMENT_IO
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

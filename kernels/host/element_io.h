@@ -8,7 +8,8 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether arrays of `type` are arrays of T in memory, so that no conversion is needed. An unsigned
 // T also matches signed types of its width.
@@ -22,6 +23,7 @@ void LoadElements(ElementType type, const void* from, int64_t count, T* to);
 template <typename T>
 void StoreElements(ElementType type, const T* from, int64_t count, void* to);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_ELEMENT_IO_H_

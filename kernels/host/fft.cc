@@ -10,7 +10,8 @@
 #include "shardcall/kernels/math/fft_plan.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 int64_t Product(absl::Span<const int64_t> dims) {
@@ -199,4 +200,5 @@ absl::Status Fft(const HandlerContext& context, absl::Span<const BufferView> ope
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class FftKind : uint8_t { kForward, kInverse, kRealForward, kRealInverse };
 
@@ -29,6 +30,7 @@ const char* CheckFft(const FftShape& shape, absl::Span<const int64_t> lengths);
 // ignored.
 void RunFft(const FftShape& shape, const void* in, void* out);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_FFT_H_

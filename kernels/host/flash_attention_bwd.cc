@@ -9,7 +9,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // With p = exp(scale q k^T - lse) and delta_i = sum over e of dout_ie out_ie:
@@ -134,4 +135,5 @@ absl::Status FlashAttentionBwd(const HandlerContext& context, absl::Span<const B
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

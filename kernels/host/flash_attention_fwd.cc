@@ -9,7 +9,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The softmax of a row, updated with one tile of keys at a time.
@@ -135,4 +136,5 @@ absl::Status FlashAttentionFwd(const HandlerContext& context, absl::Span<const B
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/kernels/math/blas.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The element types of cublas_gemm.
 inline constexpr ElementType kGemmTypes[] = {ElementType::kF32, ElementType::kBF16,
@@ -33,6 +34,7 @@ struct GemmPlaces {
 absl::StatusOr<GemmCall> CheckGemm(const HandlerContext& context, const CallArguments& args,
                                    absl::Span<const ElementType> types, const GemmPlaces& places);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_GEMM_H_

@@ -7,7 +7,8 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A matrix as stored, row-major with `width` columns, and whether its transpose is meant.
@@ -87,4 +88,5 @@ absl::Status GemmBwd(const HandlerContext& context, absl::Span<const BufferView>
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // rms_norm(x T[.., d], gain T[d]) -> (y T[.., d], rstd f32[..])
 //   rstd = 1 / sqrt(mean(x x over d) + eps), y = (x rstd rounded to T) gain
@@ -110,6 +111,7 @@ absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const Buf
 absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const BufferView> operands,
                            absl::Span<const BufferView> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_KERNELS_H_

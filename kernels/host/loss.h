@@ -8,7 +8,8 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // softmax_cross_entropy(logits T[.., v], labels I[..]) -> (loss F[..], lse F[..])
 //   lse = log(sum over v of exp(logits)), loss = lse - logits[label]
@@ -35,6 +36,7 @@ absl::Status SoftmaxCrossEntropyShard(const HandlerContext& context,
                                       absl::Span<const BufferView> operands,
                                       absl::Span<const BufferView> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_LOSS_H_

@@ -11,7 +11,8 @@
 #include "shardcall/kernels/math/blas.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Smaller products are faster without a BLAS. Only k and n count, so that the computation of a row
@@ -188,4 +189,5 @@ absl::Status Matmul(const MatmulShape& shape, ElementType a_type, const void* a,
   return run(uint32_t());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "absl/status/status.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // c[i] = op(a[i]) op(b[i]) for i in [0, batch), where op may transpose: a is [batch, m, k], or
 // [batch, k, m] with transpose_a; b is [batch, k, n], or [batch, n, k] with transpose_b; c is
@@ -41,6 +42,7 @@ inline absl::Status Gemm(ElementType type, ElementType result_type, int64_t m, i
   return Matmul({.m = m, .n = n, .k = k}, type, a, type, b, result_type, c);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_MATMUL_H_

@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // moe_positions(experts s32[.., t, a]) -> positions s32[.., t, a]
 //   how many choices before this one chose the same expert: its place there
@@ -37,6 +38,7 @@ absl::Status MoeDispatch(const HandlerContext& context, absl::Span<const BufferV
 absl::Status MoeCombine(const HandlerContext& context, absl::Span<const BufferView> operands,
                         absl::Span<const BufferView> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_MOE_H_

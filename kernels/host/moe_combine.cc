@@ -6,7 +6,8 @@
 #include "shardcall/kernels/host/moe_routes.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -57,4 +58,5 @@ absl::Status MoeCombine(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,8 @@
 #include "shardcall/kernels/host/moe.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status MoePositions(const HandlerContext& context, absl::Span<const BufferView> operands,
                           absl::Span<const BufferView> results) {
@@ -37,4 +38,5 @@ absl::Status MoePositions(const HandlerContext& context, absl::Span<const Buffer
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

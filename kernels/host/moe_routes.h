@@ -10,7 +10,8 @@
 #include "shardcall/kernels/host/arguments.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct MoeRoutes {
   int64_t groups = 1, tokens = 0, choices = 0, experts = 0, capacity = 0, width = 0;
@@ -55,6 +56,7 @@ inline absl::Status ReadMoeRoutes(const CallArguments& args, ArgumentPlace token
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_MOE_ROUTES_H_

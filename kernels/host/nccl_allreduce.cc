@@ -11,7 +11,8 @@
 #include "shardcall/kernels/host/kernels.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -104,4 +105,5 @@ absl::Status NcclAllReduce(const HandlerContext& context, absl::Span<const Buffe
                                          x.num_elements(), {context.instruction});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

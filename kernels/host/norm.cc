@@ -4,7 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<NormShape> CheckNorm(const CallArguments& args, ArgumentPlace x,
                                     ArgumentPlace gain) {
@@ -45,4 +46,5 @@ absl::Status CheckRstd(const CallArguments& args, ArgumentPlace x, ArgumentPlace
   return args.CheckDims(rstd, absl::MakeConstSpan(xb.dims).subspan(0, xb.rank() - 1));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

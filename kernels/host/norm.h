@@ -8,7 +8,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct NormShape {
   int64_t rows = 0;
@@ -30,6 +31,7 @@ struct RmsNormCall {
 };
 absl::StatusOr<RmsNormCall> CheckRmsNorm(const CallArguments& args, const HandlerContext& context);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_NORM_H_

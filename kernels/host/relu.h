@@ -5,11 +5,13 @@
 #include "absl/status/status.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Checks a call of custom_relu: (x) -> (y) of equal types and shapes, without attributes.
 absl::Status CheckRelu(const CallArguments& args, const HandlerContext& context);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_RELU_H_

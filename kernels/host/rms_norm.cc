@@ -10,7 +10,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -79,4 +80,5 @@ absl::Status RmsNorm(const HandlerContext& context, absl::Span<const BufferView>
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

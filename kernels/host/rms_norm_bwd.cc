@@ -8,7 +8,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // With n = x rstd and g = dy gain: dx = rstd (g - n mean(g n)), and
@@ -70,4 +71,5 @@ absl::Status RmsNormBwd(const HandlerContext& context, absl::Span<const BufferVi
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

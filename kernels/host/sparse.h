@@ -6,11 +6,13 @@
 #include "absl/status/status.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Checks counts, types, shapes and attributes of a call.
 absl::Status CheckSparseMatmul(const HandlerContext& context, const CallArguments& args);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_SPARSE_H_

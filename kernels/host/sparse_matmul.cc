@@ -10,7 +10,8 @@
 #include "shardcall/kernels/host/sparse.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr ElementType kTypes[] = {
@@ -141,4 +142,5 @@ absl::Status SparseMatmulBwd(const HandlerContext& context, absl::Span<const Buf
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/kernels/math/sort_keys.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kBF16, ElementType::kF16,
@@ -69,4 +70,5 @@ absl::Status TopK(const HandlerContext& context, absl::Span<const BufferView> op
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

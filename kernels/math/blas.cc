@@ -11,7 +11,8 @@
 // Exists in OpenBLAS only.
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void UseOneBlasThread() {
   MadeAtFirstUse([] {
@@ -119,4 +120,5 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
   if (beta == std::complex<double>(0)) ClearNegativeZeros(m, n, c, ldc);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

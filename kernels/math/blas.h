@@ -7,7 +7,8 @@
 #include <complex>
 #include <cstdint>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The functions below do not support extents and leading dimensions above this.
 inline constexpr int64_t kMostBlasExtent = INT32_MAX;
@@ -33,6 +34,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
               const std::complex<double>* a, int64_t lda, const std::complex<double>* b,
               int64_t ldb, std::complex<double> beta, std::complex<double>* c, int64_t ldc);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_MATH_BLAS_H_

@@ -6,7 +6,8 @@
 #include <numbers>
 #include <utility>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kLargestRadix = 31;
@@ -171,4 +172,5 @@ void FftPlan::Run(FftNumber* x, bool inverse) {
   convolution_ != nullptr ? Chirp(x, inverse) : MixedRadix(x, inverse);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include <memory>
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct FftNumber {
   double re = 0, im = 0;
@@ -36,6 +37,7 @@ class FftPlan {
   std::vector<FftNumber> chirp_, chirp_spectrum_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_MATH_FFT_PLAN_H_

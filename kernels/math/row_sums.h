@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The sum of a[i] * b[i], in f64 over eight lanes.
 template <typename T>
@@ -19,6 +20,7 @@ double RowDot(const T* a, const T* b, int64_t n) {
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_MATH_ROW_SUMS_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/math/sort_keys.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -51,4 +52,5 @@ void OrderKeys(ElementType type, const void* elements, int64_t count, std::vecto
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

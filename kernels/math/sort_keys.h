@@ -8,7 +8,8 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The key of a float of at most 16 bits. NaNs are ordered by their payloads; if the only NaN has
 // the bits of -0 (the "fnuz" types), it counts as negative.
@@ -25,6 +26,7 @@ inline int32_t NarrowOrderKey(ElementType type, int32_t bits) {
 // keys[i] < keys[j] iff element i precedes element j. Not for complex types.
 void OrderKeys(ElementType type, const void* elements, int64_t count, std::vector<int64_t>* keys);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_MATH_SORT_KEYS_H_

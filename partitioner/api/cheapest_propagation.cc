@@ -10,7 +10,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class Search {
@@ -103,4 +104,5 @@ absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, Ru
   return search.TakeBest();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/api/partition.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Rules whose ops may have an order of their own, or at least are tried with one.
 inline constexpr int kMostChoices = 8;
@@ -26,6 +27,7 @@ absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, Ru
                                                       std::vector<TriedOrder>* tried,
                                                       std::optional<Plan>* plan);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/collective_reasons.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 LeafId CollectiveReasons::MovedLeaf(const CollectiveRecord& r) {
   if (!r.cause.consumer.valid()) return LeafId();
@@ -26,4 +27,5 @@ std::string CollectiveReasons::WhySharded(const CollectiveRecord& r) {
   return leaf.valid() ? reasons_.Of(leaf) : "";
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/propagation/reasons.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Keeps what it found for the collectives that are asked about next: all of a program's take time
 // linear in the program.
@@ -34,6 +35,7 @@ class CollectiveReasons {
   std::vector<LeafId> operands_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_

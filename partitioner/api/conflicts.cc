@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/propagation/reasons.h"
 #include "shardcall/sharding/base/human_bytes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -158,4 +159,5 @@ Json ConflictsJson(const PropagatedProgram& p) {
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

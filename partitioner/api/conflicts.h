@@ -10,7 +10,8 @@
 
 #include "shardcall/partitioner/api/partition.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // "" for a program whose propagation is the same in all orders of conflicts. Of the conflicts, the
 // first `most`; `explain` has these, and `propagate --trace` has all.
@@ -19,6 +20,7 @@ std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons, size_t
 // Null likewise.
 nlohmann::ordered_json ConflictsJson(const PropagatedProgram& p);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_CONFLICTS_H_

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options,
                           bool whole_reasons) {
@@ -49,4 +50,5 @@ PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& option
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,12 +6,14 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/page/explain_page.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Refers to `p`, which must outlive it. `whole_reasons`: as in Explain().
 PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& options,
                           bool whole_reasons = false);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_PAGE_CONTENT_H_

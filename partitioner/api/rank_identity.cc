@@ -15,7 +15,8 @@
 #include "shardcall/sharding/base/synchronized.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::string HashText(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
@@ -93,4 +94,5 @@ absl::StatusOr<ProgramIdentity> IdentityOfRank(const PartitionedProgram& program
   return identity;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/collectives/program_check.h"
 #include "shardcall/partitioner/api/run.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The program, the libraries of the handlers that it calls, and the bytes of the inputs: all of
 // them, or with `own_shards_only` those of the device's shards. Handlers that are no library's,
@@ -20,6 +21,7 @@ absl::StatusOr<ProgramIdentity> IdentityOfRank(const PartitionedProgram& program
                                                const std::vector<Tensor>& inputs, int64_t device,
                                                const RunOptions& options);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_RANK_IDENTITY_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool NeedsPartitioner(const Instruction& instr, const TargetRegistry& targets,
@@ -47,4 +48,5 @@ absl::StatusOr<absl::optional<Module>> WithWholeCalls(const Module& module,
   return absl::optional<Module>(std::move(program->local.module));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

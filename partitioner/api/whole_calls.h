@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The program for one device in which each such call is what its partitioner makes of it whole.
 // Nothing if there are none, or if the program has manual regions, which run over their own devices
@@ -19,6 +20,7 @@ absl::StatusOr<absl::optional<Module>> WithWholeCalls(const Module& module,
                                                       const PartitionOptions& options,
                                                       const HandlerRegistry* handlers);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_WHOLE_CALLS_H_

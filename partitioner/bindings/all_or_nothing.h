@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Returns the result of `body`. Unless it is OK, the registries (handlers and lowerings may be
 // null) are restored. Pointers to earlier entries stay valid.
@@ -36,6 +37,7 @@ inline absl::Status AllOrNothing(TargetRegistry* targets, HandlerRegistry* handl
   return status;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_ALL_OR_NOTHING_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/custom_call/limits_fit.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Resolves `formula` to factors of the call; false if it names none of them.
@@ -102,4 +103,5 @@ absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

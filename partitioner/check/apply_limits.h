@@ -7,13 +7,15 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/check/checked_call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Applies the sizes, ranges and scratch results that the target of the calls declares
 // (custom_call/call_limits.h). Signatures of a target may lack some of the factors; E105 if all
 // calls lack one.
 absl::Status ApplyLimits(const TargetRegistry& targets, std::vector<CheckedCall>* calls);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_APPLY_LIMITS_H_

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/check/reference_check.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kMostPairs = 12;
@@ -208,4 +209,5 @@ bool CallChecker::CheckCallbacksDim(const CallSizes::Sizes& sizes, int t, int di
   return true;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/check/factor_trials.h"
 #include "shardcall/partitioner/check/improvements.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class CallChecker {
  public:
@@ -52,6 +53,7 @@ class CallChecker {
   std::vector<int> sound_;  // factors that passed all trials
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_CALL_CHECKER_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/check/type_tries.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 22;
@@ -315,4 +316,5 @@ void CallSizes::ReportHandler(const Sizes& sizes, const TrialResult& result) {
   out_.findings.push_back(std::move(finding));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

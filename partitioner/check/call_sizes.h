@@ -14,7 +14,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/check/check_rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class CallSizes {
  public:
@@ -88,6 +89,7 @@ class CallSizes {
   bool faulty_ = false;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_CALL_SIZES_H_

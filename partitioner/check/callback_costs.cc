@@ -16,7 +16,8 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kDevices[] = {2, 4};
@@ -162,4 +163,5 @@ FindingsByName CallbackCosts::Find() {
   return std::move(found_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

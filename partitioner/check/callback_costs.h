@@ -11,7 +11,8 @@
 
 #include "shardcall/partitioner/check/improvements.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class CallbackCosts {
  public:
@@ -41,6 +42,7 @@ class CallbackCosts {
   FindingsByName found_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_CALLBACK_COSTS_H_

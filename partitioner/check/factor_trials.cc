@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/check/factor_uses.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kTiles[] = {1, 2, 4, 8, 16, 32, 64};  // sizes of a factor's shard
@@ -177,4 +178,5 @@ std::optional<CheckedCall> FactorTrials::Better(const CheckedCall& given, int f,
   return call;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/check/check_rule.h"
 #include "shardcall/partitioner/check/rule_trial.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class FactorTrials {
  public:
@@ -54,6 +55,7 @@ class FactorTrials {
   RuleCheck& out_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_FACTOR_TRIALS_H_

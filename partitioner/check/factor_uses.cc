@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool Has(const TensorFactors& tensor, int factor) {
   return std::any_of(tensor.dims.begin(), tensor.dims.end(), [&](const FactorList& dim) {
@@ -55,4 +56,5 @@ CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group) {
   return merged;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

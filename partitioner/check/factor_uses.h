@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/check/checked_call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline int NumFactors(const CheckedCall& call) {
   return static_cast<int>(call.rule.factors.size());
@@ -23,6 +24,7 @@ bool InEveryResult(const CheckedCall& call, int factor);
 // The call with all of `group` as its first factor.
 CheckedCall Merged(const CheckedCall& call, const std::vector<int>& group);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_FACTOR_USES_H_

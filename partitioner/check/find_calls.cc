@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the calls to check, in registrations and programs.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/check/apply_limits.h"
@@ -87,7 +87,7 @@ ShardingRule BatchFactors(int k, int num_operands, absl::Span<const Shape* const
 ShardingRule RuleOf(const RuleAlternative& a) {
   ShardingRule rule;
   rule.custom = true;
-  absl::btree_map<std::string, int> index;
+  std::map<std::string, int, std::less<>> index;
   auto factor = [&](const std::string& name) {
     auto [it, inserted] = index.try_emplace(name, static_cast<int>(rule.factors.size()));
     if (inserted) {

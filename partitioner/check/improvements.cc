@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/check/factor_uses.h"
 #include "shardcall/partitioner/check/linked_factors.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 FindingsByName Improvements::Find() {
   FindMissing();
@@ -88,4 +89,5 @@ void Improvements::FindOneAsSeveral() {
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

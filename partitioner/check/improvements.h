@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/check/call_sizes.h"
 #include "shardcall/partitioner/check/factor_trials.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 using FindingsByName = std::map<std::string, RuleFinding>;  // by kind and factor
 
@@ -38,6 +39,7 @@ class Improvements {
   FindingsByName found_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_IMPROVEMENTS_H_

@@ -6,7 +6,8 @@
 
 #include "shardcall/partitioner/check/factor_uses.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsKeptWhole(const Factor& f) {
   return f.kind == FactorKind::kNeedReplication || f.kind == FactorKind::kPermutation;
@@ -60,4 +61,5 @@ void ForEachLinkedGroup(CallSizes* sizes,
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

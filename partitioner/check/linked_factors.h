@@ -8,7 +8,8 @@
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/check/call_sizes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Calls `visit` for each group of two or three factors, which the rule wants whole, that the
 // handler takes only in one common size, with these factors linked in `sizes`.
@@ -18,6 +19,7 @@ void ForEachLinkedGroup(CallSizes* sizes,
 // Kinds with which a factor is not sharded.
 bool IsKeptWhole(const Factor& f);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_LINKED_FACTORS_H_

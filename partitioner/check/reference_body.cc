@@ -14,7 +14,8 @@
 #include "shardcall/partitioner/rules/resize.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kSmall = 8;
@@ -166,4 +167,5 @@ absl::StatusOr<Module> ReferenceBody::Resized(const std::map<int, int64_t>& now)
   return ResizeModule(std::move(module), dims, targets_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

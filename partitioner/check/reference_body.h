@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ReferenceBody {
  public:
@@ -72,6 +73,7 @@ absl::StatusOr<bool> HalvesMakeTheWhole(const ReferenceBody& body, int atom, Par
 // A value that can pad the operands along the atom: it does not change results without the atom.
 absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom, PartialOp op);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_REFERENCE_BODY_H_

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void ReferenceCheck::AddFinding(const std::string& factor, const Sizes& sizes,
                                 std::string message) {
@@ -120,4 +121,5 @@ std::set<int> ReferenceCheck::Run() {
   return {};
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/check/call_sizes.h"
 #include "shardcall/partitioner/check/check_rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ReferenceCheck {
  public:
@@ -40,6 +41,7 @@ class ReferenceCheck {
   const Sizes& base_ = sizes_.base();
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_REFERENCE_CHECK_H_

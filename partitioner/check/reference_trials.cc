@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::vector<double> Values(const Tensor& t) {
@@ -131,4 +132,5 @@ absl::StatusOr<std::optional<double>> PadOf(const ReferenceBody& body, int atom,
   return std::optional<double>(pad);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Types = std::vector<ElementType>;
@@ -59,4 +60,5 @@ std::vector<Types> TypesToTry(const CheckedCall& call) {
   return tries;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/check/checked_call.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The types of all tensors that a TypeSignature text allows, common ones first.
 absl::StatusOr<std::vector<std::vector<ElementType>>> TypesOfSignature(const std::string& text);
@@ -19,6 +20,7 @@ absl::StatusOr<std::vector<std::vector<ElementType>>> TypesOfSignature(const std
 // last, since a kernel that does not check types reads them as wider ones.
 std::vector<std::vector<ElementType>> TypesToTry(const CheckedCall& call);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CHECK_TYPE_TRIES_H_

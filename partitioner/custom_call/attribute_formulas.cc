@@ -11,7 +11,8 @@
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::string Of(absl::string_view attribute, absl::string_view target) {
@@ -148,4 +149,5 @@ absl::StatusOr<std::string> ConfigOfSizes(const AttributeFormulas& formulas,
   return Config(formulas, target, backend_config, rule, sizes, /*checked=*/false);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

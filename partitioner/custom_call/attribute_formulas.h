@@ -21,7 +21,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Of one rule: attributes' names and formulas.
 using AttributeFormulas = std::vector<std::pair<std::string, std::string>>;
@@ -47,6 +48,7 @@ absl::StatusOr<std::string> ConfigOfSizes(const AttributeFormulas& formulas,
                                           const ShardingRule& rule,
                                           absl::Span<const int64_t> sizes);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_ATTRIBUTE_FORMULAS_H_

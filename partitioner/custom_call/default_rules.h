@@ -5,12 +5,14 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The source of such rules (TargetRule::source). A registration of another source, before or
 // after, takes the place of one of these; between other sources that is E105.
 inline constexpr absl::string_view kDefaultSource = "jaxlib";
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_DEFAULT_RULES_H_

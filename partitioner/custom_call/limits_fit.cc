@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether the signature has the factor; "" stands for none.
@@ -82,4 +83,5 @@ absl::Status CheckLimitsFit(const CallLimits& limits, absl::string_view target,
                [&](const RuleAlternative& a) { return count == 0 || count < results(a); });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

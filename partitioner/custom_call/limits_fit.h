@@ -12,7 +12,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // All signatures of the rules that the target has, of whatever backend_config.
 std::vector<const RuleAlternative*> SignaturesOf(absl::string_view target,
@@ -27,6 +28,7 @@ absl::Status FitsNoCall(absl::string_view target, std::string what);
 absl::Status CheckLimitsFit(const CallLimits& limits, absl::string_view target,
                             absl::Span<const RuleAlternative* const> signatures);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_LIMITS_FIT_H_

@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status LeftOpen(const std::string& factor, absl::string_view target, absl::string_view source,
@@ -93,4 +94,5 @@ void KeepResultFactorsWhole(ShardingRule* rule) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

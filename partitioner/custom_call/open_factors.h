@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Checks a rule string on registration: E112. A rule without results such as "k ->" is not checked
 // here, since it may be for calls without results; the check of the call decides.
@@ -28,6 +29,7 @@ absl::Status CheckOpenFactors(const ShardingRule& rule, absl::Span<const Shape* 
 // declares that every part is the same op (a fill), so it may be sharded.
 void KeepResultFactorsWhole(ShardingRule* rule);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_OPEN_FACTORS_H_

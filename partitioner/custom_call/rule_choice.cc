@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/custom_call/type_signature.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Numbers of dimensions that ellipses stand for, which are not known, and what is known of their
@@ -215,4 +216,5 @@ std::string DescribeSignature(const RuleAlternative& a) {
   return text;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

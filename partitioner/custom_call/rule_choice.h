@@ -14,7 +14,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether a call with this backend_config has the signature: as many operands and results, of the
 // ranks that it says, with ellipses of one name alike, and, where types bind, of its types. With
@@ -48,6 +49,7 @@ void PutNarrowerFirst(std::vector<RuleAlternative>* alternatives);
 // `"i j -> i j" need_replication={j} types "f32 -> f32" when {mode = "gelu"}`.
 std::string DescribeSignature(const RuleAlternative& a);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CHOICE_H_

@@ -9,7 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Value = RuleAlternative::Value;
@@ -104,4 +105,5 @@ std::string FreshFactor(absl::Span<const std::string> taken, const std::string& 
   return name;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Fills `values` and `num_operands` from the rule string, which ParseRule has accepted.
 void ReadValues(RuleAlternative* a);
@@ -32,6 +33,7 @@ bool SamePads(absl::Span<const std::pair<std::string, double>> a,
 // A name based on `wish` that is not among `taken`.
 std::string FreshFactor(absl::Span<const std::string> taken, const std::string& wish);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_VALUES_H_

@@ -11,7 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Op = SizeExpression::Op;
@@ -248,4 +249,5 @@ absl::StatusOr<int64_t> SizeExpression::Evaluate(absl::FunctionRef<int64_t(size_
       "out; or shard in sizes that divide");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

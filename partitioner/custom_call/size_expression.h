@@ -20,7 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class SizeExpression {
  public:
@@ -58,6 +59,7 @@ class SizeExpression {
   std::vector<Step> steps_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_SIZE_EXPRESSION_H_

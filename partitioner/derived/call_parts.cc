@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::derived_calls {
+namespace shardcall {
+inline namespace internal {
+namespace derived_calls {
 
 absl::Status Cannot(absl::string_view what, absl::string_view target, std::string why,
                     std::string fix) {
@@ -82,4 +84,6 @@ CustomCallAttrs PlainAttrs(const CustomCallAttrs& call, absl::string_view target
   return attrs;
 }
 
-}  // namespace shardcall::inline internal::derived_calls
+}  // namespace derived_calls
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/build/checked_builder.h"
 
-namespace shardcall::inline internal::derived_calls {
+namespace shardcall {
+inline namespace internal {
+namespace derived_calls {
 
 using Ids = std::vector<InstrId>;
 using Shapes = std::vector<const Shape*>;
@@ -43,6 +45,8 @@ bool Knows(const CheckedBuilder& b, InstrId id);
 // The attributes of a derived call, which has none of the layouts and aliases of the original.
 CustomCallAttrs PlainAttrs(const CustomCallAttrs& call, absl::string_view target);
 
-}  // namespace shardcall::inline internal::derived_calls
+}  // namespace derived_calls
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_DERIVED_CALL_PARTS_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool ExactResults::all() const {
   return std::all_of(exact.begin(), exact.end(), [](bool e) { return e; });
@@ -35,4 +36,5 @@ absl::StatusOr<ExactResults> ExactEvaluator::Run(std::vector<Tensor> inputs,
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -26,7 +26,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ExactResults {
   std::vector<Tensor> outputs;
@@ -63,6 +64,7 @@ class ExactEvaluator {
   std::shared_ptr<const OrderOfSums> sums_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_H_

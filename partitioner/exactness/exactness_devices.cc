@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A device's communicator that also exchanges the exactness of the current step's operands with
@@ -196,4 +197,5 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
   return run->Results();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/exactness/order_of_sums.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Runs the program on `num_devices` devices, all with the same inputs; returns the results of the
 // first device.
@@ -21,6 +22,7 @@ absl::StatusOr<ExactResults> RunExactly(std::shared_ptr<const DeviceProgram> pro
                                         std::vector<Tensor> inputs, const ExactOptions& options,
                                         int num_devices, const BaseMesh* mesh);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_DEVICES_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/exactness/measure.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A pseudo-random number in [-1, 1] that depends on the place of an element and on its value.
@@ -297,4 +298,5 @@ void ExactnessObserver::Nudge(const Tensor* magnitudes, double magnitude, Tensor
   *t = FromDoubles(t->type(), t->dims(), x);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,8 @@
 #include "shardcall/partitioner/runtime/execute/step_observer.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The exactness of a value.
 struct Exactness {
@@ -92,6 +93,7 @@ class ExactnessObserver : public StepObserver {
   int64_t steps_left_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_EXACTNESS_EXACTNESS_OBSERVER_H_

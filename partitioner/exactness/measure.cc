@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/float_format.h"
 #include "shardcall/partitioner/runtime/float_arrays.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Calls `visit` for every element as a number, and for both parts of complex ones. Other types are
@@ -98,4 +99,5 @@ bool Fits(double bound, int granule, ElementType type) {
   return granule != INT_MAX && bound < std::ldexp(1.0, BitsOf(type) + granule);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

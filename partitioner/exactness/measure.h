@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline bool IsNumber(const Tensor& t) { return IsFloat(t.type()) || IsComplex(t.type()); }
 
@@ -35,6 +36,7 @@ Tensor Magnitudes(const Tensor& t, double least);
 // Whether sums of multiples of 2^granule whose magnitudes add up to `bound` are exact.
 bool Fits(double bound, int granule, ElementType type);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_EXACTNESS_MEASURE_H_

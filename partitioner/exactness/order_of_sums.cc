@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Skips annotations, whose value is that of their operand.
@@ -81,4 +82,5 @@ Sums OrderOfSums::Of(Opcode opcode, const std::string& name) const {
   return it == by_name_.end() ? Sums::kUnknown : it->second;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class Sums : uint8_t {
   kNone,      // not at all
@@ -34,6 +35,7 @@ class OrderOfSums {
   absl::flat_hash_map<std::string, Sums> by_name_;  // only instructions that may sum
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_EXACTNESS_ORDER_OF_SUMS_H_

@@ -6,7 +6,9 @@
 
 #include "shardcall/partitioner/import/import_internal.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 using Entry = std::pair<absl::string_view, absl::string_view>;
 
@@ -63,4 +65,6 @@ Instruction ShardingCallLike(Context& context, const Instruction& from) {
   return call;
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/analysis/manual_boundary.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 // `attributes` (may be null) with `value` under `key`, in place of an older value.
 const FrontendAttributes* WithAttribute(Context& context, const FrontendAttributes* attributes,
@@ -26,6 +28,8 @@ Instruction ShardingCall(Context& context, const Shape* shape);
 // A `Sharding` custom call with the annotation of `from`, for a value of its shape.
 Instruction ShardingCallLike(Context& context, const Instruction& from);
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_ANNOTATIONS_H_

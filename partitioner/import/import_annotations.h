@@ -16,7 +16,9 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 // The Shardy attributes of one instruction, parsed.
 struct SdyAttributes {
@@ -112,6 +114,8 @@ absl::Status At(const absl::Status& status, const Instruction& i);
 // import_groups.cc. W211: groups whose values cannot be sharded alike.
 void WarnOfGroups(Program* program);
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_ANNOTATIONS_H_

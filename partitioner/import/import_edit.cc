@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 uint64_t Slot(InstrId user, int operand, int clone) {
@@ -203,4 +205,6 @@ void ApplyEdit(const ModuleEdit& edit, InlinedModule* inlined) {
   EditedModule(edit, inlined).Run();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 // Whether a constraint leaves a group no choice.
@@ -89,4 +91,6 @@ void WarnOfGroups(Program* program) {
   }
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/sharding/subset_tiling.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 constexpr absl::string_view kUnspecified = "unspecified_dims=[";
@@ -184,4 +186,6 @@ absl::Status Annotations::ReadGspmdBoundary(InstrId id) {
   return SetManualDims(id, {outer}, std::move(boundary));
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

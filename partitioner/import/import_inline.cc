@@ -15,7 +15,9 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 // A call that one device runs is not inlined, but stays one op of that device.
@@ -336,4 +338,6 @@ absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_call
   return Pruned(std::move(inlined));
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

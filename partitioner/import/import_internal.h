@@ -21,7 +21,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 // Where an instruction came from when calls were inlined.
 struct CallFrame {
@@ -116,6 +118,8 @@ AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 // boundary.
 absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleEdit* edit);
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_IMPORT_INTERNAL_H_

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/sharding/axis_names.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 std::string AxesText(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
@@ -127,4 +129,6 @@ absl::Status Annotations::SettleManualAxes() {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 absl::Status CountsDiffer(absl::string_view what, int64_t expected, int64_t found,
@@ -131,4 +133,6 @@ absl::Status Annotations::NameBaseMeshes() {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

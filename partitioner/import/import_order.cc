@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 bool NamesOrder(const Instruction& i) { return HasTrait(KnownTargetOf(i), kOrders); }
@@ -212,4 +214,6 @@ absl::Status OrderAsCalled(InlinedModule* inlined) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/sharding/axis_names.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 std::string AxesText(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
@@ -332,4 +334,6 @@ absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleE
   return RegionFinder(inlined, program, edit).Run();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 absl::Status Annotations::CollectShardy(const Instruction& i, MeshCollector* collector) {
   if (i.frontend == nullptr) return absl::OkStatus();
@@ -155,4 +157,6 @@ absl::Status Annotations::ReadShardyBoundary(InstrId id, const SdyAttributes& at
   return SetManualDims(id, global, std::move(boundary));
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 // A single flag applies to all leaves.
@@ -127,4 +129,6 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

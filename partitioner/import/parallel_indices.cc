@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 namespace {
 
 // Chains from an iota to an index vector are short.
@@ -201,4 +203,6 @@ void FindParallelIndices(const Module& module, ModuleEdit* edit) {
   }
 }
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall

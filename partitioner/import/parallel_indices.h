@@ -7,13 +7,17 @@
 
 #include "shardcall/partitioner/import/import_internal.h"
 
-namespace shardcall::inline internal::import_internal {
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
 
 // Asks that each such gather and scatter gets batching dimensions in place of those indices: where
 // the index vector is a concatenation of which at most one operand does not count along a dimension
 // of the operand's size. If all do, one stays. Sizes, numbers and the other indices stay.
 void FindParallelIndices(const Module& module, ModuleEdit* edit);
 
-}  // namespace shardcall::inline internal::import_internal
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_PARALLEL_INDICES_H_

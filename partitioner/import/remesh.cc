@@ -18,7 +18,8 @@
 #include "shardcall/sharding/rule/sdy_text.h"
 #include "shardcall/sharding/subset_tiling.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr absl::string_view kFirstAxis = "x0";
@@ -232,4 +233,5 @@ absl::Status Remesh(absl::Span<const AxisSize> sizes, Module* module) {
   return Remesher(sizes, module).Run();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

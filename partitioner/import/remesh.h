@@ -10,7 +10,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct AxisSize {
   std::string axis;  // "data"; "x0" is the first axis where the program names none
@@ -28,6 +29,7 @@ struct AxisSize {
 // and device ids, which are written for a number of devices.
 absl::Status Remesh(absl::Span<const AxisSize> sizes, Module* module);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_REMESH_H_

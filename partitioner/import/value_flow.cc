@@ -3,7 +3,8 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::InlinedVector<ValueFlow, 4> ValueFlows(const Module& module, InstrId id) {
   const Instruction& instr = module.instr(id);
@@ -28,4 +29,5 @@ absl::InlinedVector<ValueFlow, 4> ValueFlows(const Module& module, InstrId id) {
   return flows;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Leaf k of `from` becomes leaf k of `to`.
 struct ValueFlow {
@@ -17,6 +18,7 @@ struct ValueFlow {
 // loop's parameters are left out, since their leaves are those of its result (LeafTable).
 absl::InlinedVector<ValueFlow, 4> ValueFlows(const Module& module, InstrId id);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IMPORT_VALUE_FLOW_H_

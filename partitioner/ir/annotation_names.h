@@ -6,7 +6,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Frontend attributes of HLO, in which Shardy exports what its own attributes say.
 inline constexpr absl::string_view kSdyPrefix = "xla.sdy.";  // of all of them
@@ -43,6 +44,7 @@ inline constexpr absl::string_view kMhloParameterTiles =
 inline constexpr absl::string_view kMhloResultLayouts = "mhlo.xla_entry_computation_result_layout";
 inline constexpr absl::string_view kMhloResultTiles = "mhlo.xla_entry_computation_result_tiles";
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANNOTATION_NAMES_H_

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/row_by_text.h"
 #include "shardcall/sharding/base/made_at_first_use.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 struct Row {
@@ -77,4 +79,6 @@ const OpcodeAttrs& AttrsOf(Opcode opcode) {
   return table[static_cast<int>(opcode)];
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/opcode.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 enum class Attr : uint8_t {
 #define SHARDCALL_ATTR(name, text, form) name,
@@ -88,6 +90,8 @@ const OpcodeAttrs& AttrsOf(Opcode opcode);
 inline bool Allows(Opcode opcode, Attr attr) { return AttrsOf(opcode).allowed.Has(attr); }
 inline bool Requires(Opcode opcode, Attr attr) { return AttrsOf(opcode).required.Has(attr); }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_NAMES_H_

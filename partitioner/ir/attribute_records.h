@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A struct of attributes.h as an argument.
 template <typename T>
@@ -44,6 +45,7 @@ inline int64_t ChannelIdOf(const Attributes& attributes) {
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_RECORDS_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The form column: how a value is written, where its C++ type does not determine that.
 namespace field_forms {
@@ -68,6 +69,7 @@ struct Schema;
 #define SHARDCALL_END_RECORD SHARDCALL_END_ROWS
 #include "shardcall/partitioner/ir/attributes.inc"
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_SCHEMA_H_

@@ -8,7 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 using Words = absl::Span<const absl::string_view>;
 
@@ -87,6 +88,7 @@ inline int IndexOf(absl::string_view word, Words words) {
   return -1;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTE_WORDS_H_

@@ -18,7 +18,9 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal::ir_internal {
+namespace shardcall {
+inline namespace internal {
+namespace ir_internal {
 
 template <typename T>
 struct IsSpan : std::false_type {};
@@ -124,6 +126,8 @@ void CopyField(Arena& arena, T& value) {
   }
 }
 
-}  // namespace shardcall::inline internal::ir_internal
+}  // namespace ir_internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ATTRIBUTES_INTERN_H_

@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/ir/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // In a partial order NaN is unordered, and -0 equals 0. The total order of floats is
 // -NaN < -inf < .. < -0 < 0 < .. < inf < NaN. The two orders of integers are the same.
@@ -24,6 +25,7 @@ inline CompareOrder CompareOrderOf(CompareType type) {
   return type == CompareType::kFloat ? CompareOrder::kPartial : CompareOrder::kTotal;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_COMPARE_ORDER_H_

@@ -3,7 +3,8 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 using Special = FloatFormat::Special;
 
@@ -45,4 +46,5 @@ const FloatFormat& GetFloatFormat(ElementType type) {
   return kF64;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

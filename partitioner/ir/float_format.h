@@ -11,7 +11,8 @@
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct FloatFormat {
   enum class Special : uint8_t {
@@ -33,6 +34,7 @@ inline uint64_t EncodeFloat(ElementType type, double value) {
   return FloatToBits(type, value);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_FLOAT_FORMAT_H_

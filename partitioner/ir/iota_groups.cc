@@ -11,7 +11,8 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether SimplifiedIota would change nothing: most groups are simplified already and need no copy.
@@ -154,4 +155,5 @@ absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGrou
   return absl::nullopt;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // `[groups,size]<=[dims]T(perm)`.
 struct IotaForm {
@@ -39,6 +40,7 @@ absl::optional<std::vector<std::vector<int64_t>>> ListedGroups(const ReplicaGrou
 // `groups` in simplified form if they are a valid iota; an invalid one is left for the verifier.
 ReplicaGroups Simplified(const ReplicaGroups& groups, Arena& arena);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_IOTA_GROUPS_H_

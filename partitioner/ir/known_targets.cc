@@ -3,7 +3,8 @@
 
 #include <iterator>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Row {
@@ -37,4 +38,5 @@ absl::string_view KnownTargetText(KnownTarget target) {
 
 uint32_t TraitsOf(KnownTarget target) { return kRows[static_cast<size_t>(target)].traits; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class KnownTarget : uint8_t {
   kNone,  // any other target
@@ -43,6 +44,7 @@ absl::string_view KnownTargetText(KnownTarget target);
 uint32_t TraitsOf(KnownTarget target);
 inline bool HasTrait(KnownTarget target, uint32_t trait) { return TraitsOf(target) & trait; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_

@@ -22,9 +22,11 @@
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 struct ProtoSource;  // proto/source.h
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 

@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E028 for a module that was moved from and is empty.
 inline absl::Status CheckNotMovedFrom(const Module& module) {
@@ -15,6 +16,7 @@ inline absl::Status CheckNotMovedFrom(const Module& module) {
                    .fix = "Read or build it anew, or use it before it is given away"});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_MOVED_FROM_H_

@@ -12,19 +12,15 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 enum class Opcode : uint8_t {
-#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
-                     traits)                                                                     \
-  opcode,
-#include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OP
+#define SHARDCALL_OPCODE(opcode) opcode,
+#include "shardcall/partitioner/ir/opcode_list.inc"
+#undef SHARDCALL_OPCODE
 };
 
 inline constexpr int kNumOpcodes = 0
-#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
-                     traits)                                                                     \
-  +1
-#include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OP
+#define SHARDCALL_OPCODE(opcode) +1
+#include "shardcall/partitioner/ir/opcode_list.inc"
+#undef SHARDCALL_OPCODE
     ;
 
 // Bits of the traits column.
@@ -72,6 +68,9 @@ inline constexpr uint32_t kMakesFractions = 4194304;
 inline constexpr uint32_t kComposed = 8388608;
 // Stands for its place in the program: one cannot stand for another that equals it.
 inline constexpr uint32_t kHoldsPlace = 16777216;
+// Each result element is an element of its one operand, or that one negated: of a sum of operands
+// it gives the sum of results.
+inline constexpr uint32_t kPassesSums = 33554432;
 
 struct OpcodeInfo {
   absl::string_view text;
@@ -80,23 +79,15 @@ struct OpcodeInfo {
   absl::string_view stablehlo;  // "stablehlo.add"; empty if StableHLO has no such op
   uint32_t traits;
 };
-inline constexpr OpcodeInfo kOpcodeInfo[] = {
-#define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
-                     traits)                                                                     \
-  {text, AttrKind::attrs, arity, stablehlo, traits},
-#include "shardcall/partitioner/ir/opcodes.inc"
-#undef SHARDCALL_OP
-};
+extern const OpcodeInfo kOpcodeInfo[kNumOpcodes];
 
-constexpr const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
+inline const OpcodeInfo& GetOpcodeInfo(Opcode opcode) {
   return kOpcodeInfo[static_cast<int>(opcode)];
 }
 inline absl::string_view OpcodeText(Opcode opcode) { return GetOpcodeInfo(opcode).text; }
-constexpr bool HasTrait(Opcode opcode, uint32_t trait) {
-  return GetOpcodeInfo(opcode).traits & trait;
-}
+inline bool HasTrait(Opcode opcode, uint32_t trait) { return GetOpcodeInfo(opcode).traits & trait; }
 // Whether its computations run instruction by instruction, once or more.
-constexpr bool RunsComputations(Opcode opcode) {
+inline bool RunsComputations(Opcode opcode) {
   return HasTrait(opcode, kCallsComputation) && !HasTrait(opcode, kAppliesToElements);
 }
 // False if there is no such opcode.

@@ -5,11 +5,13 @@
 #define SHARDCALL_PARTITIONER_IR_ROW_BY_OPCODE_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/opcode.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The row whose `opcode` is that one, or null.
 template <typename Row, size_t N>
@@ -20,14 +22,15 @@ constexpr const Row* RowByOpcode(const Row (&rows)[N], Opcode opcode) {
   return nullptr;
 }
 
-// The names in an op's columns.
+// The names in an op's columns, and its traits, for checks at compile time.
 struct OpcodeNames {
   absl::string_view rule, sized, lower;
+  uint32_t traits;
 };
 inline constexpr OpcodeNames kOpcodeNames[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
-  {#rule, #sized, #lower},
+  {#rule, #sized, #lower, traits},
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 };
@@ -44,6 +47,7 @@ constexpr bool HasRowPerOp(const Row (&rows)[N], absl::string_view OpcodeNames::
   return true;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ROW_BY_OPCODE_H_

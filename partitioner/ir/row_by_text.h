@@ -9,7 +9,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For `kRows`, an array whose elements have a `text`, all different and not empty. A hash table
 // with linear probing, filled at compile time; the hash uses the length and four characters.
@@ -52,6 +53,7 @@ class RowByText {
   static constexpr std::array<int16_t, kSlots> kTable = MakeTable();
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ROW_BY_TEXT_H_

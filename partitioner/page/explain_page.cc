@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/page/explain_page_internal.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using page::Json;
@@ -164,4 +165,5 @@ std::string ExplainPage(const PageContent& content) {
       kHtml, {{"@STYLE@", kStyle}, {"@DATA@", data}, {"@SCRIPT@", absl::StrCat(kTable, kViews)}});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // What the page shows. Its texts are made where the report's are, so that both say the same.
 struct PageContent {
@@ -47,6 +48,7 @@ std::string ExplainPageData(const PageContent& content);
 // markup: `<` is escaped in the data, and the page's script inserts it only as text nodes.
 std::string ExplainPage(const PageContent& content);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PAGE_EXPLAIN_PAGE_H_

@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/page/explain_page_internal.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 
-namespace shardcall::inline internal::page {
+namespace shardcall {
+inline namespace internal {
+namespace page {
 namespace {
 
 constexpr int kMostNodes = 30000;  // beyond, the page says that it leaves something out
@@ -119,4 +121,6 @@ Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out) {
   return out;
 }
 
-}  // namespace shardcall::inline internal::page
+}  // namespace page
+}  // namespace internal
+}  // namespace shardcall

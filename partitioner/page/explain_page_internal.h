@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall::inline internal::page {
+namespace shardcall {
+inline namespace internal {
+namespace page {
 
 using Json = nlohmann::json;
 
@@ -41,6 +43,8 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
 // *left_out if there are too many to list.
 Json Nodes(const LocalProgram& local, Texts* texts, bool* left_out);
 
-}  // namespace shardcall::inline internal::page
+}  // namespace page
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PAGE_EXPLAIN_PAGE_INTERNAL_H_

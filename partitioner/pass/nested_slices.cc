@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Ops that compilers make one slice, or one update, of, if they have one window.
@@ -246,4 +247,5 @@ bool StartInRange(const Module& module, InstrId start, int64_t most) {
   return range && range->low >= 0 && range->high <= most;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

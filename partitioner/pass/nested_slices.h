@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // By instruction: whether it is a dynamic-slice, a dynamic-update-slice, or a gather or scatter of
 // one window, whose starts are not all known to be in range, and whose operand consists of elements
@@ -36,6 +37,7 @@ absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& module, const Instru
 // Whether all elements of `start` are known to be between 0 and `most`.
 bool StartInRange(const Module& module, InstrId start, int64_t most);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_NESTED_SLICES_H_

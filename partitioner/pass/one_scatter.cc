@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/nested_slices.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The scatter's computation over whole windows: the update itself, an op, or a map.
@@ -70,4 +71,5 @@ void MakeScatterExplicit(const Module& m, InstrId id, GraphBuilder& b, ModuleClo
   cloner->CopyOrder(id, now);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

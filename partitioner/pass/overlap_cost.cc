@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
@@ -56,4 +57,5 @@ double OverlapCosts::Transfer(InstrId id) const {
   return cost_.Seconds(bytes) * kMicroseconds;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/pass/overlap.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether a collective can become a pair: it has static arrays and is not asynchronous yet.
 bool CanOverlap(const Module& module, const Instruction& instr);
@@ -31,6 +32,7 @@ class OverlapCosts {
   std::vector<double> comps_;  // work of each computation, collectives included
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_OVERLAP_COST_H_

@@ -9,7 +9,8 @@
 
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class Scheduler {
@@ -233,4 +234,5 @@ std::vector<ScheduledEvent> ScheduleOverlap(const Module& module, CompId comp,
   return Scheduler(module, comp, effects, position, costs, options).Run(module.comp(comp).root);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

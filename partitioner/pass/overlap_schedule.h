@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/pass/overlap.h"
 #include "shardcall/partitioner/pass/overlap_cost.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ScheduledEvent {
   enum Kind : uint8_t {
@@ -36,6 +37,7 @@ std::vector<ScheduledEvent> ScheduleOverlap(const Module& module, CompId comp,
                                             const OverlapCosts& costs,
                                             const OverlapOptions& options);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_OVERLAP_SCHEDULE_H_

@@ -6,7 +6,8 @@
 
 #include "absl/algorithm/container.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 namespace {
 
@@ -112,4 +113,5 @@ PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)>
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/pass/pass.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A copy of the module in which the instructions that `concerns` names are made by `make`, which
 // gets the old instruction and must give the cloner its copy, with `Set` or `Add`, in the builder's
@@ -19,6 +20,7 @@ PassResult RewriteInstructions(
     const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
     absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_REWRITE_H_

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void PropagationEngine::Note(LeafId leaf, const Pending& p, int64_t brought) {
   Provenance& noted = provenance_.at(leaf, p.offer->dim);
@@ -143,4 +144,5 @@ absl::Status PropagationEngine::Apply(absl::Span<const Pending> all) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

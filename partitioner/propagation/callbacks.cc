@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::string InstrName(const Instruction& instr) { return absl::StrCat("%", instr.name); }
@@ -171,4 +172,5 @@ const Sharding* PropagationEngine::Extended(const Sharding* before, const Shardi
   return b.Intern(context_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void PropagationEngine::Impose(LeafId leaf, ShardingConstraint constraint, Imposed source) {
   imposed_constraints_.push_back(std::move(constraint));
@@ -201,4 +202,5 @@ const Sharding* PropagationEngine::Joined(const Sharding* first, const BranchRes
   return b.Intern(context_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

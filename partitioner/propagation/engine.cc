@@ -9,7 +9,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 PropagationEngine::PropagationEngine(const Program& program, RuleTable& rules)
     : program_(program),
@@ -362,4 +363,5 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
   return result;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -29,7 +29,8 @@
 #include "shardcall/partitioner/propagation/step.h"
 #include "shardcall/sharding/base/intern_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class PropagationEngine {
  public:
@@ -206,6 +207,7 @@ class PropagationEngine {
   absl::flat_hash_map<Asked, std::vector<const Sharding*>> answers_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_ENGINE_H_

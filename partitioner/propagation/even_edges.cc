@@ -7,7 +7,8 @@
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/whole_axes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // What the edge has in place of `s`; the same if that is even. Null and maximal ones stay.
@@ -64,4 +65,5 @@ void EvenResults(const Program& program, PropagationResult* found) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

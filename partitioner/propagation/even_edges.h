@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Constrains the open parameters that would be sharded otherwise, and closes them. True if there
 // are any: then the program must be propagated again.
@@ -19,6 +20,7 @@ bool CloseUnevenParameters(const PropagationResult& found, Program* program);
 // Changes the shardings of open results. Those of their values stay.
 void EvenResults(const Program& program, PropagationResult* found);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_EVEN_EDGES_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
     : program_(program), module_(program.module), rules_(rules) {
@@ -294,4 +295,5 @@ void PropagationGraph::BuildAdjacency() {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

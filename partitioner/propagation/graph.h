@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/intern_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class NodeKind : uint8_t { kRule, kBoundary, kCallbacks };
 
@@ -102,6 +103,7 @@ class PropagationGraph {
   InternTable<Signed> by_signature_;  // in the Context's arena
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_GRAPH_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // What an op that takes or changes a part of its first operand, at an index that it computes, needs
@@ -249,4 +250,5 @@ double IndexedCarries::UpdateSeconds(const LeafUse& use) const {
   return Seconds(program_.LeafShape(update), &s, wanted.Intern(program_.module.context()));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,8 @@
 #include "shardcall/partitioner/propagation/leaf_uses.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // What propagation knows, by canonical leaf.
 struct PropagatedLeaves {
@@ -80,6 +81,7 @@ class IndexedCarries {
   absl::flat_hash_map<CompId, double> runs_;  // of the computations in the current loop
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_INDEXED_CARRIES_H_

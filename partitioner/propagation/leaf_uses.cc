@@ -3,7 +3,8 @@
 
 #include "shardcall/partitioner/import/value_flow.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 LeafUses::ByLeaf LeafUses::Sorted(absl::Span<const LeafUse> all, LeafId LeafUse::* key) const {
   ByLeaf out;
@@ -53,4 +54,5 @@ void LeafUses::Collect() {
   entries_ = Sorted(entries, &LeafUse::to);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct LeafUse {
   LeafId leaf;
@@ -46,6 +47,7 @@ class LeafUses {
   ByLeaf uses_, entries_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_LEAF_USES_H_

@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class NodeQueue {
  public:
@@ -50,6 +51,7 @@ class NodeQueue {
   size_t first_ = 0;  // no word of summary_ before it has a bit
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_NODE_QUEUE_H_

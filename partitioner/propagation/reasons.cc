@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Instructions with more leaves than this have their roles in a table.
@@ -228,4 +229,5 @@ std::string Reasons::RoleOf(InstrId via, LeafId leaf) {
   return m.instr(via).shape->num_leaves() > 1 ? absl::StrCat("result ", -1 - role) : "result";
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

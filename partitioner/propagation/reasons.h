@@ -13,7 +13,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/propagation/propagation.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class Reasons {
  public:
@@ -71,6 +72,7 @@ class Reasons {
   absl::flat_hash_map<InstrId, absl::flat_hash_map<LeafId, int64_t>> roles_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_REASONS_H_

@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const Limits* PropagationEngine::InternLimits(const Limits& limits) {
   uint64_t hash = MixHash(limits.closed.Hash(), limits.cheap * 2 + limits.fixed);
@@ -275,4 +276,5 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

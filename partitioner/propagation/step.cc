@@ -7,7 +7,8 @@
 
 #include "shardcall/sharding/rule/factor_assignment.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Axes = absl::Span<const AxisRef>;
@@ -463,4 +464,5 @@ StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors, Conf
   return result;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -30,7 +30,8 @@
 #include "shardcall/sharding/rule/rule.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Restrictions of a leaf; interned.
 struct Limits {
@@ -131,6 +132,7 @@ AxisList ExtendFree(const BaseMesh& mesh, absl::Span<const AxisRef> have,
                     absl::Span<const AxisRef> axes, absl::Span<const AxisRef> used,
                     absl::Span<const AxisRef> reserved);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PROPAGATION_STEP_H_

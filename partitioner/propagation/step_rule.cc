@@ -3,7 +3,8 @@
 
 #include "shardcall/partitioner/propagation/step.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
@@ -126,4 +127,5 @@ int StepRule::Level(int factor, int from, int to) const {
   return level != kWholeLevel || ahead ? level : kNumLevels;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

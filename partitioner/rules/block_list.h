@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 template <typename T>
 class BlockList {
@@ -26,6 +27,7 @@ class BlockList {
   std::vector<std::vector<T>> blocks_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RULES_BLOCK_LIST_H_

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/import/value_flow.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 DimensionClasses::DimensionClasses(const Program& program, RuleTable& rules) : program_(program) {
   const LeafTable& leaves = program.leaves;
@@ -181,4 +182,5 @@ void DimensionClasses::AddStructural(InstrId id) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

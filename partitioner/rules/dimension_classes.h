@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class DimensionClasses {
  public:
@@ -55,6 +56,7 @@ class DimensionClasses {
   std::vector<int> first_;  // by canonical leaf: the node of its first dimension
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RULES_DIMENSION_CLASSES_H_

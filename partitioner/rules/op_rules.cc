@@ -33,18 +33,18 @@ struct RowRule {
   OpClass op_class;
   ShardingRule (*make)(const RuleArgs& args);
 };
-constexpr RowRule Row(Opcode opcode, absl::string_view name,
+constexpr RowRule Row(uint32_t traits, absl::string_view name,
                       ShardingRule (*make)(const RuleArgs& args)) {
   if (name == "Structural") return {OpClass::kStructural, nullptr};
   if (name == "ManualOnly") return {OpClass::kManualOnly, nullptr};
   if (name == "OfTarget") return {OpClass::kRule, nullptr};  // see Make
-  return {HasTrait(opcode, kCollectiveOp) ? OpClass::kManualOnly : OpClass::kRule, make};
+  return {(traits & kCollectiveOp) != 0 ? OpClass::kManualOnly : OpClass::kRule, make};
 }
 
 constexpr RowRule kRules[] = {
 #define SHARDCALL_OP(opcode, text, attrs, arity, shape, rule, strategy, sized, lower, stablehlo, \
                      traits)                                                                     \
-  Row(Opcode::opcode, #rule, rule##Rule),
+  Row(traits, #rule, rule##Rule),
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 };

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/rules/dimension_classes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status CannotResize(std::string message, std::string where, std::string expected,
@@ -257,4 +258,5 @@ absl::StatusOr<Module> ResizeModule(Module module,
   return std::move(program.module);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // `module` with parameters (flat leaves) of the given dims, and with all other shapes and sizes in
 // attributes changed to match; calls come inlined. Constants stay as they are: one that was made
@@ -23,6 +24,7 @@ absl::StatusOr<Module> ResizeModule(Module module,
                                     absl::Span<const std::vector<int64_t>> parameters,
                                     const TargetRegistry* targets);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RULES_RESIZE_H_

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool HasIdentities(const RuleArgs& args, PartialOp op, int first) {
   for (int t = first; t < args.num_tensors(); ++t) {
@@ -128,4 +129,5 @@ ShardingRule PointwiseRuleExcept(const RuleArgs& args, absl::Span<const int64_t>
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

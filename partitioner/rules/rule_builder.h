@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct RuleArgs {
   const Module& module;
@@ -98,6 +99,7 @@ CustomCallSource FindCustomCallRule(const RuleArgs& args, const TargetRegistry* 
 absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSource source,
                                             const TargetRule* target);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RULES_RULE_BUILDER_H_

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr absl::string_view kBatchKey = "num_batch_dims";
@@ -197,4 +198,5 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
   return NeedReplicationRule(args);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

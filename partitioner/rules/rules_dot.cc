@@ -3,7 +3,8 @@
 // be zero in one operand and finite in the other.
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Which factor kinds the ragged and scaled forms allow.
@@ -109,4 +110,5 @@ ShardingRule ScaledDotRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // f32[4,8] -> u8[4,8,4]: each element of the wider type becomes a new minor dimension, or the
 // reverse.
@@ -30,4 +31,5 @@ ShardingRule DimensionSizeRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -3,7 +3,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 int64_t PositionOf(Ints dims, int64_t d) {
@@ -143,4 +144,5 @@ ShardingRule DynamicUpdateSliceRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

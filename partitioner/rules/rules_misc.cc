@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 // Feature groups are the major part of the features of operand, kernel and result, batch groups
 // that of the operand's batch and of the features of kernel and result. A shard has a part of the
 // groups.
@@ -138,4 +139,5 @@ ShardingRule CollectivePassThroughRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A window of size 1 without stride, padding or dilation: there is no halo.
@@ -106,4 +107,5 @@ ShardingRule ScanRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

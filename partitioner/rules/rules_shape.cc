@@ -6,7 +6,8 @@
 
 #include "shardcall/partitioner/rules/rule_builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 ShardingRule BroadcastRule(const RuleArgs& args) {
   const Ints dims = args.instr.as<DimensionsAttrs>().dimensions;
@@ -154,4 +155,5 @@ ShardingRule IotaRule(const RuleArgs& args) {
   return b.Build();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

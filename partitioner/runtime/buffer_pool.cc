@@ -20,7 +20,8 @@
 #define SHARDCALL_POOL 1
 #endif
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -155,4 +156,5 @@ BufferPool::Stats BufferPool::stats() {
   return stats_;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

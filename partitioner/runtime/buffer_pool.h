@@ -14,7 +14,8 @@
 #include <set>
 #include <utility>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class BufferPool {
  public:
@@ -47,6 +48,7 @@ class BufferPool {
   Stats stats_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_BUFFER_POOL_H_

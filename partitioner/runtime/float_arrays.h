@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // `t` is of a float type.
 inline std::vector<double> ToDoubles(const Tensor& t) {
@@ -56,6 +57,7 @@ inline Tensor FromComplexes(ElementType type, absl::Span<const int64_t> dims,
   return t;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FLOAT_ARRAYS_H_

@@ -5,7 +5,8 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where) {
   Diagnostic d;
@@ -20,4 +21,5 @@ absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where)
   return ToStatus(d, absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

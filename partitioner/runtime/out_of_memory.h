@@ -12,7 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class OutOfMemory : public std::bad_alloc {
  public:
@@ -39,6 +40,7 @@ auto WithinMemory(absl::string_view where, Body body) -> decltype(body()) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OUT_OF_MEMORY_H_

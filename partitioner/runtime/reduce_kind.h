@@ -7,7 +7,8 @@
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Of pred, sums and maxima are `or`, and products and minima are `and`, since not every backend
 // has another reduction of it.
@@ -25,6 +26,7 @@ inline ReduceKind ReduceKindOf(PartialOp op, ElementType type) {
   return ReduceKind::kXor;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_REDUCE_KIND_H_

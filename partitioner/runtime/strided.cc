@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Loop {
@@ -189,4 +190,5 @@ Tensor Transpose(const Tensor& t, absl::Span<const int64_t> perm) {
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

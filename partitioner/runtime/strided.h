@@ -9,7 +9,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Strides, in elements, of a dense row-major array.
 Dims RowMajorStrides(absl::Span<const int64_t> dims);
@@ -55,6 +56,7 @@ inline int64_t Product(absl::Span<const int64_t> v) {
   return p;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_STRIDED_H_

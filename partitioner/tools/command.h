@@ -20,7 +20,8 @@
 #include "shardcall/partitioner/tools/flags.h"
 #include "shardcall/sharding/base/max_input.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Exit codes of the command.
 inline constexpr int kExitOk = 0;
@@ -97,6 +98,7 @@ int RunCompile(const Flags& flags);
 // The engine of --backend=pjrt; E338 if no plugin is given; E333, E334.
 absl::StatusOr<std::unique_ptr<Engine>> OpenPjrtEngine(const Flags& flags);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_TOOLS_COMMAND_H_

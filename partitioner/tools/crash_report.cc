@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kStackBytes = size_t{1} << 16;
@@ -68,4 +69,5 @@ void ReportCrashes() {
   for (int signal_number : kCrashSignals) sigaction(signal_number, &action, nullptr);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status Usage(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
@@ -109,4 +110,5 @@ absl::StatusOr<int64_t> Flags::Bytes(absl::string_view name, int64_t fallback) c
   return Has(name) ? BytesOf(name, Get(name)) : fallback;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct FlagSpec {
   absl::string_view name;   // "num-partitions"; "o" is written -o FILE or -o=FILE
@@ -45,6 +46,7 @@ class Flags {
   absl::flat_hash_map<std::string, std::vector<std::string>> values_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_TOOLS_FLAGS_H_

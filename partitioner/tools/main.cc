@@ -12,7 +12,8 @@
 #include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/codes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 void PrintUsage(std::FILE* out) {
@@ -91,7 +92,8 @@ int Main(const std::vector<std::string>& args) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 int main(int argc, char** argv) {
   shardcall::ReportCrashes();

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<Module> LoadModule(const std::string& path, const Session& session,
                                   double* parse_us) {
@@ -49,4 +50,5 @@ absl::Status WriteModule(const std::string& path, const Module& module, ProtoFor
   return WriteOutput(path, bytes);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

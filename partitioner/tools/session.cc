@@ -19,7 +19,8 @@
 #include "shardcall/sharding/base/whole_file.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 int ExitCode(const absl::Status& status) {
   return absl::IsUnavailable(status) ? kExitEnvironment : kExitInput;
@@ -140,4 +141,5 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   return session;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -2,7 +2,8 @@
 // The table of verbs: names, flags, help.
 #include "shardcall/partitioner/tools/command.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const std::vector<FlagSpec>& PartitionFlags() {
   static const auto* const kFlags = new std::vector<FlagSpec>{
@@ -165,4 +166,5 @@ const std::vector<Verb>& Verbs() {
   return *kVerbs;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

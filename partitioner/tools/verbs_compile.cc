@@ -19,7 +19,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/terminal_text.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 void Warn(const std::vector<std::string>& warnings) {
@@ -202,4 +203,5 @@ int RunExplain(const Flags& flags) {
   return kExitMismatch;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

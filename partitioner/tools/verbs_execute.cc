@@ -21,7 +21,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Execution {
@@ -294,4 +295,5 @@ int RunCheckRule(const Flags& flags) {
   return session.ok() ? DoCheckRule(flags, **session) : Fail(session.status());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
@@ -89,4 +90,5 @@ int RunTargets(const Flags& flags) {
   return kExitOk;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

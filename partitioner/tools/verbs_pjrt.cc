@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 pjrt::CreateOptions CreateOptions(const Flags& flags) {
@@ -89,4 +90,5 @@ int RunCompile(const Flags& flags) {
   return status.ok() ? kExitOk : Fail(status);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 template <typename T>
 using FloatBits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -28,6 +29,7 @@ T FloatMinimum(T a, T b) {
   return a < b ? a : (a > b ? b : tie);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_FLOAT_EXTREMA_H_

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One step of a multiplicative hash; finish with FinishHash.
 inline uint64_t MixHash(uint64_t h, uint64_t value) {
@@ -65,6 +66,7 @@ class InternTable {
   size_t size_ = 0;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_INTERN_TABLE_H_

@@ -11,7 +11,8 @@
 
 #include "shardcall/sharding/base/process_lock.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The object at `place`, which the first thread that needs it makes under the lock that a fork
 // waits for: a child finds it made, or not begun. `make` may wait for no other thread.
@@ -38,6 +39,7 @@ auto& MadeAtFirstUse(const Make& make) {
   return MadeAt(object, make);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_MADE_AT_FIRST_USE_H_

@@ -7,7 +7,8 @@
 
 #include "absl/strings/match.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 int EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<int> row(b.size() + 1);
@@ -48,4 +49,5 @@ std::vector<std::string> NearNames(absl::string_view name,
   return result;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

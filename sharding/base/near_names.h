@@ -10,7 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Insertions, deletions and substitutions of one byte that lead from a to b.
 int EditDistance(absl::string_view a, absl::string_view b);
@@ -19,6 +20,7 @@ int EditDistance(absl::string_view a, absl::string_view b);
 std::vector<std::string> NearNames(absl::string_view name,
                                    absl::Span<const absl::string_view> names, int limit = 3);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_NEAR_NAMES_H_

@@ -9,7 +9,8 @@
 
 #include "shardcall/sharding/base/made_at_first_use.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 template <typename T>
 struct ObjectOfProcess {
@@ -29,6 +30,7 @@ T* OfThisProcess() {
   return &MadeAt(ObjectOfProcess<T>::object, [] { return new T; });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_OF_THIS_PROCESS_H_

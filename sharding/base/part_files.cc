@@ -11,7 +11,8 @@
 
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A signal handler may read no more than lock-free atomics. More files than these are never
@@ -80,4 +81,5 @@ void RemovePartFilesOnSignals() {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include <string>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A file that is removed when this is destroyed, or by RemovePartFiles, unless it was renamed
 // before. It is known from the constructor on, so before the file is made.
@@ -25,6 +26,7 @@ class PartFile {
   int slot_;  // in the table of those that signals remove; -1: the table was full
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_PART_FILES_H_

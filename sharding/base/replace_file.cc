@@ -17,7 +17,8 @@
 #include "shardcall/sharding/base/part_files.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +172,5 @@ absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

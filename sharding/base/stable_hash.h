@@ -9,7 +9,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class StableHash {
  public:
@@ -44,6 +45,7 @@ class StableHash {
   uint64_t hash_ = 0xcbf29ce484222325;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_STABLE_HASH_H_

@@ -7,13 +7,15 @@
 
 #include "absl/time/time.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Time since an epoch that is fixed within a process. Never goes back.
 inline absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_STEADY_TIME_H_

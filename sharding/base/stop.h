@@ -66,7 +66,8 @@ class StopScope {
 
 }  // namespace shardcall
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline constexpr absl::Duration kStopPollEvery = absl::Milliseconds(20);
 
@@ -82,6 +83,7 @@ inline absl::Duration UntilCheckStop(absl::Duration longest) {
   return StopScope::Innermost() == nullptr ? longest : std::min(longest, kStopPollEvery);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_STOP_H_

@@ -8,7 +8,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The text with what steers a terminal written as \xNN, byte by byte: control characters (C0 but
 // for line feeds and tabs, DEL, and C1), and those that turn the direction of writing.
@@ -17,6 +18,7 @@ std::string WithoutControls(absl::string_view text);
 // The word as a POSIX shell reads it: as it is where no character needs quotes, else in quotes.
 std::string ShellWord(absl::string_view word);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_TERMINAL_TEXT_H_

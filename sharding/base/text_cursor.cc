@@ -8,7 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool IsWordChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.'; }
@@ -183,4 +184,5 @@ std::string SymbolText(absl::string_view name) {
                                                                             : QuotedText(name, '"');
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

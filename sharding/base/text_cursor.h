@@ -10,7 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class TextCursor {
  public:
@@ -56,6 +57,7 @@ std::string QuotedText(absl::string_view name, char quote);
 // A symbol such as the name of a mesh: without quotes where Identifier() reads it, else quoted.
 std::string SymbolText(absl::string_view name);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_TEXT_CURSOR_H_

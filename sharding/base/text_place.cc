@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 std::string PlaceInText(absl::string_view text, const char* at, absl::string_view file) {
   const char* const begin = text.data();
@@ -34,4 +35,5 @@ std::string LineWithCaret(absl::string_view text, const char* at) {
   return absl::StrCat(line, "\n", std::string((cut ? 3 : 0) + (at - start), ' '), "^");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // "file:line:column" of `at`, a character of `text` or its end.
 std::string PlaceInText(absl::string_view text, const char* at, absl::string_view file);
@@ -15,6 +16,7 @@ std::string PlaceInText(absl::string_view text, const char* at, absl::string_vie
 // The line of `at`, with a caret below it.
 std::string LineWithCaret(absl::string_view text, const char* at);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_TEXT_PLACE_H_

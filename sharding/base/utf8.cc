@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const char* FirstNonUtf8(absl::string_view text) {
   const char* p = text.data();
@@ -34,4 +35,5 @@ const char* FirstNonUtf8(absl::string_view text) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,13 +5,15 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The first byte of `text` that is not valid UTF-8; null if there is none.
 const char* FirstNonUtf8(absl::string_view text);
 
 inline bool IsUtf8(absl::string_view text) { return FirstNonUtf8(text) == nullptr; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_UTF8_H_

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status TooLarge(const std::string& name, std::string found, int64_t max_input) {
@@ -76,4 +77,5 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_i
   return bytes;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/base/max_input.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The error `code`, E060 or E061, that says that a file cannot be `what`: "read" or "written", and
 // why, where `error` is not 0 but a value of errno.
@@ -59,6 +60,7 @@ bool EndsTheProcess(int signal_number);
 // Removes them now. May be called in a signal handler of a process that is about to end.
 void RemovePartFiles();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_BASE_WHOLE_FILE_H_

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <map>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Elements [from, from + size) of the tile of shard `source` that shard `target` needs.
@@ -116,9 +117,9 @@ std::vector<RangePart> PartsInARow(const ShardRanges& r, int64_t most) {
 
 }  // namespace
 
-bool ShardRanges::LeavesExtent() const {
+bool ShardRanges::LeavesBounds() const {
   const int64_t a = Start(0), b = Start(num_shards - 1);
-  return std::min(a, b) < 0 || std::max(a, b) + length > extent;
+  return std::min(a, b) < begin || std::max(a, b) + length > end;
 }
 
 ExchangePlan PlanExchange(const ShardRanges& r) {
@@ -162,4 +163,5 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
   return plan;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,20 +12,21 @@
 #include <utility>
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // a / b, rounded down, for b > 0.
 inline int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 // Shard i of `num_shards` holds the elements [tile * i, tile * (i + 1)) of a dimension of `extent`
 // elements, and needs [Start(i), Start(i) + length), where Start(i) is
-// scale * floor((step * i + offset) / divisor). What it gets for elements outside of [begin, end)
-// is undefined.
+// scale * floor((step * i + offset) / divisor) + shift. What it gets for elements outside of
+// [begin, end) is undefined.
 struct ShardRanges {
   int64_t extent = 0, tile = 1, num_shards = 1;
   int64_t step = 0, offset = 0, length = 0;
   int64_t begin = 0, end = 0;  // within [0, extent)
-  int64_t scale = 1, divisor = 1;
+  int64_t scale = 1, divisor = 1, shift = 0;
 
   // A dimension of `extent` elements on `shards` shards, of which any element may be needed. The
   // ranges are to be set.
@@ -35,10 +36,12 @@ struct ShardRanges {
             .num_shards = shards,
             .end = extent};
   }
-  int64_t Start(int64_t shard) const { return scale * FloorDiv(step * shard + offset, divisor); }
-  bool IsAffine() const { return scale == 1 && divisor == 1; }
-  // Whether some shard's range has elements outside of [0, extent).
-  bool LeavesExtent() const;
+  int64_t Start(int64_t shard) const {
+    return scale * FloorDiv(step * shard + offset, divisor) + shift;
+  }
+  bool IsAffine() const { return scale == 1 && divisor == 1 && shift == 0; }
+  // Whether some shard's range has elements outside of [begin, end).
+  bool LeavesBounds() const;
 
   friend bool operator==(const ShardRanges& a, const ShardRanges& b) = default;
 };
@@ -71,6 +74,7 @@ struct ExchangePlan {
 // Linear in the number of shards, times the tiles that a range touches.
 ExchangePlan PlanExchange(const ShardRanges& ranges);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_EXCHANGE_RANGES_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/sharding/reshard/permute_sources.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Numbers the positions of a mesh by shard, then by manual coordinates, then by replica.
@@ -46,4 +47,5 @@ double PermutedShare(const Sharding& before, const Sharding& after) {
   return static_cast<double>(moved) / static_cast<double>(sources.size());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For each position in the mesh of `after`, the device that has the shard which that position gets:
 // the one with the same manual coordinates and the same index among the replicas. Both shardings
@@ -18,6 +19,7 @@ std::vector<int64_t> PermuteSources(const Sharding& before, const Sharding& afte
 // are taken to.
 double PermutedShare(const Sharding& before, const Sharding& after);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RESHARD_PERMUTE_SOURCES_H_

@@ -93,7 +93,7 @@ const Sharding* AddAllReduce(Context& context, const Shape* global, const Shardi
 // a device may have the identity instead of what it does not hold.
 double LowerBound(const Shape* global, const Sharding* from, const Sharding* to) {
   if (from->partial().empty() && !to->partial().empty()) return 0;
-  double need = ElementTypeBytes(global->element_type()), held = need;
+  double need = ElementTypeBits(global->element_type()) / 8.0, held = need;
   for (int d = 0; d < global->rank(); ++d) {
     const double have = CeilDiv(global->dim(d), from->num_shards(d));
     const double want = CeilDiv(global->dim(d), to->num_shards(d));
@@ -170,9 +170,9 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
 }  // namespace
 
 int64_t LocalBytes(const Shape* global, const Sharding& s) {
-  int64_t n = ElementTypeBytes(global->element_type());
-  for (int d = 0; d < global->rank(); ++d) n *= CeilDiv(global->dim(d), s.num_shards(d));
-  return n;
+  int64_t bits = ElementTypeBits(global->element_type());
+  for (int d = 0; d < global->rank(); ++d) bits *= CeilDiv(global->dim(d), s.num_shards(d));
+  return CeilDiv(bits, 8);
 }
 
 bool EngineReduces(PartialOp op, ElementType type) {

@@ -9,7 +9,8 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 size_t ReshardCompletion::Kept(int d, const std::string& atoms) const {
   const std::string& want = target_[d];
@@ -220,4 +221,5 @@ void ReshardCompletion::GatherFewest() {
       CollectiveBytes(MoveKind::kAllGather, LocalBytes(at_), static_cast<double>(least)));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

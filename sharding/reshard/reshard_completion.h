@@ -9,7 +9,8 @@
 
 #include "shardcall/sharding/reshard/reshard_moves.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ReshardCompletion : public ReshardMoves {
  public:
@@ -55,6 +56,7 @@ class ReshardCompletion : public ReshardMoves {
   std::vector<Link> chain_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_COMPLETION_H_

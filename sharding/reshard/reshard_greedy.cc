@@ -12,7 +12,8 @@
 #include "shardcall/sharding/reshard/reshard_completion.h"
 #include "shardcall/sharding/reshard/reshard_search.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A plan tries about this many moves. From it follows how many states of one length are kept: in
@@ -183,4 +184,5 @@ void GreedyReshard(Context& context, const Shape* global, const Sharding* from, 
   Greedy(context, global, from, to).Run(moves);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

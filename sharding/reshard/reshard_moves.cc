@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr char kSep = '|';
@@ -175,12 +177,10 @@ void ReshardMoves::ExpandSlices(const Lists& l) {
   }
 }
 
-// The dimension has atoms of the target, but other ones come before them there. Cut by all that
-// lack, in whatever order, it sends less in the permute that orders them.
+// The dimension has other atoms than the target, or other ones come before them there. Cut by all
+// that lack, in whatever order, it sends less in the permute that orders them, and in the gather
+// that drops those which the target does not have; the latter in even shards only.
 void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
-  for (char c : l[d]) {
-    if (!Has(target_[d], c)) return;
-  }
   std::string minor;
   for (char c : target_[d]) {
     if (Has(l[d], c)) continue;
@@ -188,6 +188,8 @@ void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
     minor.push_back(c);
   }
   if (minor.empty() || !Nests(d, l[d], minor)) return;
+  const bool all_stay = absl::c_all_of(l[d], [&](char c) { return Has(target_[d], c); });
+  if (!all_stay && global_dim(d) % Size(l[d] + minor) != 0) return;
   Lists next = l;
   next[d] += minor;
   Try(next, MoveKind::kSlice, minor, d, -1, 0);
@@ -277,6 +279,11 @@ void ReshardMoves::ExpandPermutes(const Lists& l) {
       next[d].push_back(c);
       Try(next, MoveKind::kPermute, "", -1, -1, local);
     }
+    // The target's atoms first, so that a gather drops the others.
+    Lists next = l;
+    absl::c_stable_sort(next[d],
+                        [&](char a, char b) { return target_[d].find(a) < target_[d].find(b); });
+    if (next[d] != l[d]) Try(next, MoveKind::kPermute, "", -1, -1, local);
   }
 }
 
@@ -288,4 +295,5 @@ void ReshardMoves::Expand(const Lists& l) {
   ExpandPermutes(l);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,6 +5,7 @@
 #define SHARDCALL_SHARDING_RESHARD_RESHARD_MOVES_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ReshardMoves {
  public:
@@ -59,9 +61,9 @@ class ReshardMoves {
   }
   int64_t global_dim(int d) const { return global_->dim(d); }
   double LocalBytes(const Lists& l) const {
-    double n = std::max(1, ElementTypeBytes(global_->element_type()));
-    for (int d = 0; d < rank(); ++d) n *= Tile(d, l[d]);
-    return n;
+    double bits = std::max(1, ElementTypeBits(global_->element_type()));
+    for (int d = 0; d < rank(); ++d) bits *= Tile(d, l[d]);
+    return std::ceil(bits / 8);
   }
   // Whether `minor` can be all-gathered or sliced in a dimension that stays sharded by `major`
   // without a re-tile.
@@ -124,6 +126,7 @@ class ReshardMoves {
   absl::InlinedVector<AxisRef, 8> atoms_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_MOVES_H_

@@ -2,7 +2,8 @@
 // Most reshards differ in one place and need one move, which a search would only find more slowly.
 #include "shardcall/sharding/reshard/reshard_search.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether each of the `coarse` tiles of a dimension of `size` elements consists of whole tiles of
@@ -53,4 +54,5 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   return move;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard_moves.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class Search final : public ReshardMoves {
@@ -117,4 +118,5 @@ bool SearchReshard(Context& context, const Shape* global, const Sharding* from, 
   return Search(context, global, from, to, fine).Run(max_states, moves);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The single move that SearchReshard would find, for the cases that are cheap to recognise: `from`
 // and `to`, of one mesh with equal manual axes, differ either in one dimension, which is
@@ -48,6 +49,7 @@ bool SearchReshard(Context& context, const Shape* global, const Sharding* from, 
 void GreedyReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_SEARCH_H_

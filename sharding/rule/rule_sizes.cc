@@ -3,7 +3,8 @@
 
 #include "absl/algorithm/container.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void AddSizesThatFollow(absl::Span<const absl::Span<const int>> dims, std::vector<bool>* known) {
   const auto open = [&](int f) { return !(*known)[f]; };
@@ -27,4 +28,5 @@ std::vector<bool> SizesFollow(const ShardingRule& rule) {
   return known;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

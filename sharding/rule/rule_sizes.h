@@ -9,7 +9,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Adds to the `known` factors those that are the only other one of some dimension, until there are
 // no more: the size of the dimension gives theirs. InstantiateRule finds the sizes so.
@@ -22,6 +23,7 @@ std::vector<bool> SizesFollow(const ShardingRule& rule);
 // As ShardingRule::ToString, but with the sizes alone that do not follow: what a user writes.
 std::string RuleAsWritten(const ShardingRule& rule);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RULE_RULE_SIZES_H_

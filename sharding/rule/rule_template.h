@@ -8,7 +8,8 @@
 
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct RuleTemplate {
   struct NamedFactor {
@@ -30,6 +31,7 @@ struct RuleTemplate {
 absl::Status CheckShapes(absl::Span<const Shape* const> operands,
                          absl::Span<const Shape* const> results);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RULE_RULE_TEMPLATE_H_

@@ -8,7 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status ParseAxes(TextCursor& in, std::vector<NamedAxisRef>* out, bool* open) {
@@ -302,4 +303,5 @@ std::string SdyMeshesText(absl::Span<const Mesh> meshes) {
                       "}");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -20,7 +20,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/named_sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One `#sdy.sharding<..>`, or the entries of `#sdy.sharding_per_value<[..]>`.
 absl::StatusOr<std::vector<NamedSharding>> ParseSdyShardings(absl::string_view text);
@@ -39,6 +40,7 @@ std::string SdyManualAxesText(absl::Span<const std::string> axes);
 std::string SdyMeshText(const Mesh& mesh);  // `#sdy.mesh<["a"=2]>`
 std::string SdyMeshesText(absl::Span<const Mesh> meshes);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RULE_SDY_TEXT_H_

@@ -23,7 +23,9 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 constexpr int kDevices = 8;
@@ -112,7 +114,9 @@ absl::Status Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 int main(int argc, char** argv) {
   const absl::Status status = shardcall::pjrt::Main(argc, argv);

@@ -28,7 +28,9 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper_settings.h"
 #include "shardcall/partitioner/ir/stablehlo/stablehlo_input.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 // Of the rounds of one thing.
@@ -117,7 +119,9 @@ absl::Status Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 int main(int argc, char** argv) {
   const absl::Status status = shardcall::pjrt::Main(argc, argv);

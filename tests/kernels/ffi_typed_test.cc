@@ -244,7 +244,7 @@ TEST(TypedFfi, ContextGivesDeviceRunAndUserData) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("test.user_data"));
   int five = 5;
-  const absl::btree_map<int64_t, void*> data = {{type, &five}};
+  const std::map<int64_t, void*> data = {{type, &five}};
   call.context.user_data = &data;
   status = call.Run(entry, {}, {});
   EXPECT_TRUE(status.ok()) << status;

@@ -157,9 +157,9 @@ def main(root):
                            if len(line) > MAX_COLUMNS]
             if path.suffix == ".h" and UNNAMED.search(text):
                 errors.append(f"{name}: write namespace shardcall SHARDCALL_PUBLIC in what is "
-                              "installed, namespace shardcall::inline internal in what is not")
+                              "installed, namespace shardcall { inline namespace internal { in what is not")
             errors += [f"{name}: namespace shardcall::{inner} lies outside shardcall::internal; write "
-                       f"namespace shardcall::inline internal::{inner}"
+                       f"namespace shardcall {{ inline namespace internal {{ namespace {inner} {{"
                        for inner in sorted(set(outside_internal(text)))]
             errors += [f"{name}:{line}: a switch over opcodes with a default, which hides an op that "
                        "was forgotten; use a column of opcodes.inc, or rows (ir/row_by_opcode.h)"

@@ -14,7 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/guard/sanitizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -145,4 +146,5 @@ bool DescribeFence(const void* address, char* text, size_t size) {
   return false;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The memory layout of a copy.
 struct CopyPlace {
@@ -74,6 +75,7 @@ class FencedCall {
   int slot_ = -1;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_BUFFER_COPY_H_

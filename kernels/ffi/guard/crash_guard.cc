@@ -13,7 +13,8 @@
 #include "shardcall/kernels/ffi/guard/signal_names.h"
 #include "shardcall/sharding/base/process_lock.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kStackBytes = size_t{1} << 16;
@@ -111,4 +112,5 @@ FencedMemory::~FencedMemory() {
   if (pages_ != nullptr) munmap(pages_, mapped_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

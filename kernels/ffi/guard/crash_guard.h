@@ -8,7 +8,8 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Runs `body`; false if it ended in SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT of this thread,
 // which includes a stack overflow. Objects on its stack are then not destroyed, so use this only
@@ -32,6 +33,7 @@ class FencedMemory {
   void* data_ = nullptr;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_CRASH_GUARD_H_

@@ -7,7 +7,8 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
                           std::string message, absl::StatusCode status, std::string fix) {
@@ -16,4 +17,5 @@ absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
   return ToStatus(d, status);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

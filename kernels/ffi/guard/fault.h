@@ -12,7 +12,8 @@ namespace shardcall {
 struct HandlerContext;
 }  // namespace shardcall
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Fixes of E317: for a handler that says it failed, and for one that throws.
 inline constexpr char kFailedFix[] = "Do what the message asks for, which is the handler's own";
@@ -22,6 +23,7 @@ inline constexpr char kThrewFix[] = "Catch it in the handler, and return it as a
 absl::Status HandlerFault(const HandlerContext& context, absl::string_view code,
                           std::string message, absl::StatusCode status, std::string fix);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_FAULT_H_

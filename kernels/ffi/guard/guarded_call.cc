@@ -18,7 +18,8 @@
 #include "shardcall/kernels/ffi/guard/fault.h"
 #include "shardcall/kernels/ffi/guard/sanitizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The call that this thread runs, for the report of a sanitizer that ends the process.
@@ -171,4 +172,5 @@ HostHandler Fenced(HostHandler host, FenceSide side) {
   };
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

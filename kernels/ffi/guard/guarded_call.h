@@ -18,7 +18,8 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether this build guards all handlers.
 bool GuardsHandlers();
@@ -56,6 +57,7 @@ HostHandler Fenced(HostHandler host, FenceSide side);
 // handler.
 bool DescribeFence(const void* address, char* text, size_t size);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_GUARDED_CALL_H_

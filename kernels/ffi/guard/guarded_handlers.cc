@@ -5,7 +5,8 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The registry with `wrap` applied to every Host handler; handlers of other platforms are called
@@ -32,4 +33,5 @@ HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side) 
   return Wrapped(handlers, [side](const HostHandler& host) { return Fenced(host, side); });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -3,7 +3,8 @@
 
 #include <cstdio>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::atomic<bool> any_yet{false};
@@ -52,10 +53,10 @@ const HostHandler& CallWatch::Keep(const HandlerEntry& entry) {
   return handlers_.emplace_back(&entry, entry.host).second;
 }
 
-const absl::btree_map<int64_t, void*>* CallWatch::Keep(
-    const absl::btree_map<int64_t, void*>& user_data) {
+const std::map<int64_t, void*>* CallWatch::Keep(const std::map<int64_t, void*>& user_data) {
   if (user_data_.size() != user_data.size()) user_data_ = user_data;
   return &user_data_;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,14 +7,15 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <utility>
 
-#include "absl/container/btree_map.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // During its lifetime, this thread runs `what` of `name`: "the handler" of a target, "the entry"
 // of a plugin. The texts must outlive it.
@@ -57,7 +58,7 @@ class CallWatch {
   // Copies of the handler, and of its registry's user data, that live as long as the watch: a
   // handler that does not return may outlive its registry.
   const HostHandler& Keep(const HandlerEntry& entry);
-  const absl::btree_map<int64_t, void*>* Keep(const absl::btree_map<int64_t, void*>& user_data);
+  const std::map<int64_t, void*>* Keep(const std::map<int64_t, void*>& user_data);
 
   // Both texts must live as long as the running program.
   void Begin(const std::string* target, const std::string* instruction) {
@@ -78,9 +79,10 @@ class CallWatch {
   std::atomic<const std::string*> target_{nullptr}, instruction_{nullptr};
   // Used by this thread only. References to the kept objects stay valid.
   std::deque<std::pair<const HandlerEntry*, HostHandler>> handlers_;
-  absl::btree_map<int64_t, void*> user_data_;
+  std::map<int64_t, void*> user_data_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_RUNNING_CALL_H_

@@ -17,7 +17,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline void PoisonBytes(const char* begin, size_t size) {
 #ifdef SHARDCALL_HAS_ASAN
@@ -35,6 +36,7 @@ inline void UnpoisonBytes(const char* begin, size_t size) {
 #endif
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_SANITIZER_H_

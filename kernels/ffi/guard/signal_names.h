@@ -5,7 +5,8 @@
 
 #include <signal.h>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline constexpr int kCrashSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
@@ -22,6 +23,7 @@ inline const char* SignalName(int signal_number) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_GUARD_SIGNAL_NAMES_H_

@@ -10,7 +10,8 @@
 
 #include "shardcall/kernels/ffi/abi_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The newest table, with a Type_Register that accepts the structs of every version, since the
 // library's version is not known.
@@ -23,6 +24,7 @@ inline constexpr char kGetXlaFfiApiSymbol[] = "_ZN3xla3ffi12GetXlaFfiApiEv";
 // library around `caller` has such a function itself, that function's result.
 const void* FfiApiFor(const char* symbol, const void* caller);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_FFI_API_H_

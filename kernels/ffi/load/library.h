@@ -14,9 +14,11 @@
 #include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 struct SelfRegistrations;  // self_registration.h
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 

@@ -10,7 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The number of dynamic symbols, which only the hash table determines.
@@ -108,4 +109,5 @@ bool InOneObject(const void* a, const void* b) {
          around_a.dli_fbase == around_b.dli_fbase;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

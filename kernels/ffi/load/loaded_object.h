@@ -9,7 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The program or library that contains an address; null if there is none, or if the C library
 // cannot tell without its lock.
@@ -28,6 +29,7 @@ bool ObjectHolds(const void* address, absl::string_view bytes);
 // Whether both addresses are in the same library or program.
 bool InOneObject(const void* a, const void* b);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_LOADED_OBJECT_H_

@@ -19,7 +19,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/synchronized.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A registration by a thread that loads nothing, while several others are loading.
@@ -219,4 +220,5 @@ absl::Status RegisterSelfRegistered(const std::shared_ptr<const Library>& librar
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,8 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/kernels/ffi/load/library.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct SelfRegistration {
   std::string target, platform;
@@ -71,6 +72,7 @@ bool RegistersItself(const Library& library, absl::string_view target);
 absl::Status RegisterSelfRegistered(const std::shared_ptr<const Library>& library,
                                     HandlerRegistry* handlers);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_SELF_REGISTRATION_H_

@@ -10,7 +10,8 @@
 #include "shardcall/kernels/ffi/untyped_handler.h"
 #include "shardcall/kernels/ffi/xla/ffi_symbols.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr unsigned char kLibrary[] = {
@@ -54,4 +55,5 @@ bool ShowFfiSymbols() {
   return shown;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // XLA_FFI_GetApi, xla::ffi::GetXlaFfiApi, and the two of XlaCustomCallStatus.
 bool IsFfiSymbol(absl::string_view symbol);
@@ -15,6 +16,7 @@ bool IsFfiSymbol(absl::string_view symbol);
 // cannot open a library from memory.
 bool ShowFfiSymbols();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_LOAD_SHOWN_SYMBOLS_H_

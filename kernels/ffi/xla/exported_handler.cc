@@ -20,7 +20,8 @@
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kMostExported = 512;
@@ -185,4 +186,5 @@ absl::StatusOr<ExportedFunction> ExportHandler(const HandlerEntry& entry,
   return ExportedFunction{kFunctions[found->second], found->second};
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

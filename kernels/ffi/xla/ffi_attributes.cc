@@ -6,7 +6,8 @@
 
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The bits of one value, little-endian.
@@ -138,4 +139,5 @@ void EncodedAttributes::Fill(const Attribute::Dictionary& entries, abi::Attrs* a
             columns.values.data()};
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class EncodedAttributes {
  public:
@@ -47,6 +48,7 @@ class EncodedAttributes {
 // The inverse: an owned copy of a frame's attributes. It does not refer to `attrs` afterwards.
 Attribute::Dictionary DecodeAttributes(const abi::Attrs& attrs);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_ATTRIBUTES_H_

@@ -5,18 +5,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "shardcall/kernels/ffi/abi.h"
 #include "shardcall/kernels/ffi/handler_device.h"
 #include "shardcall/kernels/ffi/xla/ffi_device.h"
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // An object that a handler makes in one stage and uses in a later one.
 class FfiState {
@@ -48,7 +49,8 @@ class FfiState {
   FfiDeleter deleter_ = nullptr;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall::abi {
 
@@ -57,9 +59,9 @@ struct ExecutionContext {
   Stage stage = Stage::kExecute;
   int32_t device_ordinal = 0;
   int64_t run_id = 0;
-  const absl::btree_map<int64_t, void*>* user_data = nullptr;  // by type id; null: none
-  FfiState* instantiated = nullptr;                            // of the call site
-  FfiState prepared, initialized;                              // of this call
+  const std::map<int64_t, void*>* user_data = nullptr;  // by type id; null: none
+  FfiState* instantiated = nullptr;                     // of the call site
+  FfiState prepared, initialized;                       // of this call
 
   // The device that holds buffers and scratch memory; null: host memory, or no device yet.
   std::shared_ptr<HandlerDevice> accelerator;
@@ -94,11 +96,13 @@ struct ExecutionContext {
 
 }  // namespace shardcall::abi
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // "instantiate", "prepare", ...
 const char* FfiStageName(abi::Stage stage);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_CONTEXT_H_

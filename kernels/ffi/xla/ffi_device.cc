@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/packed_buffers.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 FfiDevice& Self(const Shardcall_FfiDevice* c) { return *static_cast<FfiDevice*>(c->reserved); }
@@ -335,4 +336,5 @@ absl::Status FfiDevice::first_error() {
 
 const char* FfiDevice::Message(const Shardcall_FfiDevice* c) { return Self(c).message_.c_str(); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

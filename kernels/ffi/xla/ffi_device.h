@@ -12,7 +12,8 @@
 #include "shardcall/kernels/ffi/mesh_view.h"
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class FfiDevice {
  public:
@@ -52,6 +53,7 @@ class FfiDevice {
   static const char* Message(const Shardcall_FfiDevice* c);
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_DEVICE_H_

@@ -9,7 +9,8 @@
 #include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct LiveErrors {
@@ -60,4 +61,5 @@ absl::Status TakeFfiError(const void* error) {
   return taken == nullptr ? absl::DataLossError("") : absl::Status(taken->code, taken->message);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -17,7 +17,8 @@ struct Error {
 };
 }  // namespace shardcall::abi
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The handle of a new error. OK, or an invalid code, counts as unknown (2).
 abi::Error* NewFfiError(int code, absl::string_view message);
@@ -34,6 +35,7 @@ bool DestroyFfiError(const void* error);
 // without a message if the error does not exist.
 absl::Status TakeFfiError(const void* error);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_ERROR_H_

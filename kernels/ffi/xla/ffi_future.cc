@@ -19,7 +19,8 @@ struct Future {
 };
 }  // namespace shardcall::abi
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 namespace {
 
@@ -77,4 +78,5 @@ FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
   return FutureEnd::kDone;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

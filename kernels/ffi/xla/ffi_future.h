@@ -10,7 +10,8 @@
 #include "absl/time/time.h"
 #include "shardcall/kernels/ffi/abi.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 abi::Future* NewFfiFuture();
 
@@ -26,6 +27,7 @@ enum class FutureEnd { kDone, kNotAFuture, kDeadline };
 FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
                          const std::shared_ptr<const void>& keep, absl::Status* status);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_FUTURE_H_

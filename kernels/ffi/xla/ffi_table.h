@@ -6,7 +6,8 @@
 
 #include "shardcall/kernels/ffi/abi_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The table for a handler of version 0.`minor`, within the supported ones.
 const abi::Api* FfiTable(int minor);
@@ -17,6 +18,7 @@ const abi::Api* FfiTable(int minor);
 // library; the last one is reported nowhere else.
 abi::Error* RegisterHandlerOfLibrary(abi::HandlerRegisterArgs* args);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_FFI_XLA_FFI_TABLE_H_

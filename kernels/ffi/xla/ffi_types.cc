@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/xla/ffi_types.h"
 
+#include <functional>
+#include <map>
 #include <mutex>
 
-#include "absl/container/btree_map.h"
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/shardcall_ffi.h"
@@ -18,7 +19,7 @@ constexpr char kDeviceType[] = "shardcall.Device";
 
 struct Types {
   absl::node_hash_map<int64_t, FfiType> by_id;  // nodes: pointers stay valid
-  absl::btree_map<std::string, int64_t> by_name;
+  std::map<std::string, int64_t, std::less<>> by_name;
   int64_t last = 0;
 };
 

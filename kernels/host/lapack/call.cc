@@ -7,7 +7,9 @@
 #include "shardcall/kernels/math/blas.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 namespace {
 
 // "L or U" of "LU".
@@ -84,4 +86,6 @@ void Call::CopyOperand(int k, int r) const {
   }
 }
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall

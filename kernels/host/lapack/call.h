@@ -17,7 +17,9 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/host/arguments.h"
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 
 template <typename T>
 struct RealOf {
@@ -106,6 +108,8 @@ bool AllFinite(const T* x, int64_t n) {
   return true;
 }
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_CALL_H_

@@ -8,7 +8,9 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -252,4 +254,6 @@ absl::Status Sytrd(const HandlerContext& context, Views operands, Views results)
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 
 using Views = absl::Span<const BufferView>;
 
@@ -165,4 +167,6 @@ absl::Status Potrf(const HandlerContext& context, Views operands, Views results)
 SHARDCALL_LAPACK_TYPES(SHARDCALL_INSTANTIATE)
 #undef SHARDCALL_INSTANTIATE
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall

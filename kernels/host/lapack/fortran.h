@@ -8,7 +8,9 @@
 #include <complex>
 #include <cstddef>
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 
 using C64 = std::complex<float>;
 using C128 = std::complex<double>;
@@ -141,6 +143,8 @@ SHARDCALL_LAPACK_COMPLEXES(SHARDCALL_LAPACK_COMPLEX)
 #undef SHARDCALL_LAPACK_COMPLEX
 #undef SHARDCALL_LAPACK_ROUTINE
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_FORTRAN_H_

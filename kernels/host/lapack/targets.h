@@ -32,14 +32,18 @@
 #include "absl/types/span.h"
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // All of these targets, by name.
 std::vector<std::pair<std::string, HostHandler>> LapackTargets();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
-namespace shardcall::inline internal::lapack {
+namespace shardcall {
+inline namespace internal {
+namespace lapack {
 
 #define SHARDCALL_LAPACK_TARGET(Name)                                                     \
   template <typename T>                                                                   \
@@ -62,6 +66,8 @@ SHARDCALL_LAPACK_TARGET(Gesdd)
 SHARDCALL_LAPACK_TARGET(Gesvd)
 #undef SHARDCALL_LAPACK_TARGET
 
-}  // namespace shardcall::inline internal::lapack
+}  // namespace lapack
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_TARGETS_H_

@@ -9,7 +9,8 @@
 #include "shardcall/kernels/host/lapack/targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Views = absl::Span<const BufferView>;
@@ -239,4 +240,5 @@ std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets() {
   return targets;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -33,11 +33,13 @@
 
 #include "shardcall/kernels/ffi/handler.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // All of these targets by name, for calls of any API version.
 std::vector<std::pair<std::string, HostHandler>> UntypedLapackTargets();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_KERNELS_HOST_LAPACK_UNTYPED_H_

@@ -12,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/kernels/ffi/attributes.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The attributes of a dictionary; none if the text is not a dictionary and so is to be read as
 // text.
@@ -65,6 +66,7 @@ class CAttributes {
   }
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_ATTRIBUTES_H_

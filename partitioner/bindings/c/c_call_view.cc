@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 const AttributeMapView& AttributesOf(const Shardcall_CallView* view) {
@@ -203,4 +204,5 @@ absl::Status CCallView::Returned(int code) const {
   return code == 0 ? absl::OkStatus() : StatusOfC(code, message_);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

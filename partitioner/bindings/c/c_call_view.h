@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class CCallView {
  public:
@@ -61,6 +62,7 @@ inline CCallView& ViewOf(const Shardcall_CallView* view) {
   return *static_cast<CCallView*>(view->reserved);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_CALL_VIEW_H_

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int32_t kMostValues = 1 << 16;
@@ -319,4 +320,5 @@ absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner&
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

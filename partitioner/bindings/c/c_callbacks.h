@@ -9,12 +9,14 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_partition.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E148 for a struct of another size. `library` is kept with the callbacks.
 absl::StatusOr<PartitionerCallbacks> MakeCCallbacks(const Shardcall_Partitioner& partitioner,
                                                     std::shared_ptr<const void> library = nullptr);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_CALLBACKS_H_

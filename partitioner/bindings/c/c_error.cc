@@ -10,7 +10,8 @@ struct Shardcall_Error {
   std::string text, code, message, fix;
 };
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 Shardcall_Error* ToError(const absl::Status& status) {
   if (status.ok()) return nullptr;
@@ -62,7 +63,8 @@ absl::Status BadArgument(absl::string_view function, std::string expected, std::
                    .fix = "see the function in the headers shardcall_c_*.h"});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 extern "C" {
 

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/bindings/c/c_shapes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int32_t kLongestList = 1024;
@@ -203,4 +204,5 @@ absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_
       std::string(source));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

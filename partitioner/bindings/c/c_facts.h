@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E148 for an invalid struct; other errors as for TargetRegistry::RegisterVjp and
 // RegisterBatching.
@@ -25,6 +26,7 @@ absl::Status RegisterCLimits(absl::string_view target, const Shardcall_CallLimit
 absl::Status RegisterCLowering(const Shardcall_Lowering* lowering, absl::string_view source,
                                LoweringRegistry* lowerings, std::shared_ptr<const void> library);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_FACTS_H_

@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/bindings/c/c_internal.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Behind {  // Shardcall_Call::reserved
@@ -114,4 +115,5 @@ HandlerEntry MakeCEntry(absl::string_view target, absl::string_view platform,
   return entry;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

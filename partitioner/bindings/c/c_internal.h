@@ -24,7 +24,8 @@ struct Shardcall_Registry {
   shardcall::SharedRegistry registry;
 };
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Null for OK.
 Shardcall_Error* ToError(const absl::Status& status);
@@ -82,6 +83,7 @@ inline SharedRegistry& RegistryOf(Shardcall_Registry* registry) {
   return registry == nullptr ? ProcessRegistry() : registry->registry;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_INTERNAL_H_

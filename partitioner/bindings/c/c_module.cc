@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status BadInput(std::string message, std::string expected, std::string found) {
@@ -92,7 +93,8 @@ Shardcall_Buffers* MakeCBuffers(std::vector<Tensor> tensors) {
   return out.release();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

@@ -38,7 +38,8 @@ struct Shardcall_Buffers {
   std::vector<Shardcall_Buffer> buffers;
 };
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Text or binary, verified.
 absl::StatusOr<Module> ReadCModule(absl::string_view bytes, const std::string& name,
@@ -63,6 +64,7 @@ absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
                      const Shardcall_Options* options, Engine* engine, uint64_t seed,
                      Shardcall_Text** json);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_OBJECTS_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kLongestList = 1024;
@@ -133,7 +134,8 @@ absl::Status VerifyC(absl::string_view function, const Shardcall_Module* module,
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr char kSource[] = "program";
@@ -80,7 +81,8 @@ Shardcall_Error* LoadWithin(const char* name, Shardcall_Registry* registry, cons
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 using namespace shardcall;  // NOLINT: definitions of C functions
 

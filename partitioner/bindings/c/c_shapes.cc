@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kLargestDim = int64_t{1} << 40;
@@ -138,4 +139,5 @@ absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunc
       std::string(source));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

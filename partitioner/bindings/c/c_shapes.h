@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_derived.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Flat leaves. The results point into `shapes`.
 std::vector<Shardcall_Shape> CShapes(absl::Span<const Shape* const> shapes);
@@ -28,6 +29,7 @@ absl::Status RegisterCShapes(absl::string_view target, const Shardcall_ShapeFunc
                              TargetRegistry* targets, absl::string_view source,
                              std::shared_ptr<const void> library);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_SHAPES_H_

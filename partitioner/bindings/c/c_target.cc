@@ -19,7 +19,8 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kFirstTargetSize = offsetof(Shardcall_Target, partitioner);  // in version 0.1
@@ -218,4 +219,5 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
   });
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/bindings/c/shardcall_c_plugin.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E146 for a target that is incomplete or contradicts itself; else the errors of the two
 // registries. With `handlers` null only rules are registered. `library` is kept as long as what
@@ -20,6 +21,7 @@ absl::Status RegisterCTarget(const Shardcall_Target* target, absl::string_view s
                              TargetRegistry* targets, HandlerRegistry* handlers,
                              std::shared_ptr<const void> library);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_C_C_TARGET_H_

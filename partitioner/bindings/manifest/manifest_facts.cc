@@ -17,7 +17,8 @@
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -361,4 +362,5 @@ absl::Status ReadManifestLowering(const Json& j, const std::string& where,
       source);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

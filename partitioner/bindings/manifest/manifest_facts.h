@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/custom_call/derive/lowering.h"
 #include "shardcall/partitioner/custom_call/target_facts.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Makes the error (E141) about a value: its place in the manifest, and what is wrong.
 using ManifestError =
@@ -53,6 +54,7 @@ absl::Status ReadManifestLowering(const nlohmann::ordered_json& j, const std::st
                                   const std::string& source, const ManifestError& bad,
                                   LoweringRegistry* lowerings);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_FACTS_H_

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/bindings/manifest/manifest_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::manifest {
+namespace shardcall {
+inline namespace internal {
+namespace manifest {
 
 absl::Status ManifestReader::OpenLibrary(const Json& j) {
   if (!j.contains("library")) return absl::OkStatus();
@@ -146,4 +148,6 @@ absl::Status ManifestReader::ReadKernel(const Json& j, const std::string& where,
   return handlers_->Register(std::move(entry));
 }
 
-}  // namespace shardcall::inline internal::manifest
+}  // namespace manifest
+}  // namespace internal
+}  // namespace shardcall

@@ -17,7 +17,9 @@
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/bindings/manifest/manifest_facts.h"
 
-namespace shardcall::inline internal::manifest {
+namespace shardcall {
+inline namespace internal {
+namespace manifest {
 
 using Json = nlohmann::ordered_json;
 
@@ -85,6 +87,8 @@ class ManifestReader {
   std::shared_ptr<const Library> library_;
 };
 
-}  // namespace shardcall::inline internal::manifest
+}  // namespace manifest
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_MANIFEST_READER_H_

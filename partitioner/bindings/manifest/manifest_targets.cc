@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::manifest {
+namespace shardcall {
+inline namespace internal {
+namespace manifest {
 namespace {
 
 // What one rule says: keys of a target, and of an entry of its "rules".
@@ -180,4 +182,6 @@ absl::Status ManifestReader::ReadReduction(const Json& j, const std::string& whe
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::manifest
+}  // namespace manifest
+}  // namespace internal
+}  // namespace shardcall

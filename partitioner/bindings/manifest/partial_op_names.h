@@ -6,7 +6,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline constexpr char kPartialOpNames[] = "add, max, min, mul, and, or, xor";
 
@@ -22,6 +23,7 @@ inline bool PartialOpFromName(absl::string_view name, PartialOp* op) {
   return false;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_MANIFEST_PARTIAL_OP_NAMES_H_

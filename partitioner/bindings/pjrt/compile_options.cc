@@ -7,7 +7,9 @@
 #include "partitioner/bindings/pjrt/compile_options.pb.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using pjrt_pb::CompileOptionsProto;
@@ -147,4 +149,6 @@ absl::StatusOr<std::string> WithoutDevices(absl::string_view module) {
   return Bytes(parts);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // A serialised CompileOptionsProto for a per-device program on these devices (the plugin's device
 // ids, partition k on the k-th): one replica, as many partitions as devices, and XLA's own
@@ -51,6 +53,8 @@ absl::StatusOr<std::string> HeldModule(absl::string_view holder);
 // The HloModuleProto without its device assignment. E339.
 absl::StatusOr<std::string> WithoutDevices(absl::string_view module);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_COMPILE_OPTIONS_H_

@@ -20,7 +20,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +110,6 @@ absl::StatusOr<std::string> DumpFolder::ReadFile(absl::string_view end) const {
   return name.empty() ? std::string() : ReadWholeFile(name);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // A folder of mode 0700, in memory if the system has such a place, that is deleted with its
 // contents. XLA writes its dumps into it. A folder of a killed process is deleted by the first
@@ -36,6 +38,8 @@ class DumpFolder {
   int lock_;  // a descriptor of the folder, locked while the process lives
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_DUMP_FOLDER_H_

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 constexpr const char* kNamedBy[] = {"SHARDCALL_CONVERTER", "SHARDCALL_WRAPPED_PLUGIN"};
@@ -67,4 +69,6 @@ std::string FindConverter() {
   return "";
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

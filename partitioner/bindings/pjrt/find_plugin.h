@@ -4,7 +4,9 @@
 
 #include <string>
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // The plugin that converts StableHLO if none is named: that of the environment variables
 // SHARDCALL_CONVERTER or SHARDCALL_WRAPPED_PLUGIN, else that of an installed wheel (xla-cpu-pjrt,
@@ -15,6 +17,8 @@ std::string FindConverter();
 // The value of the environment variable; empty if it is not set.
 std::string EnvironmentVariable(const char* name);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_FIND_PLUGIN_H_

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 using abi::Function;
 using abi::Padded;
@@ -110,4 +112,6 @@ absl::StatusOr<std::vector<Tensor>> HostCopies::Finish() {
   return tensors;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // Waits for an event and destroys it; null counts as done. Its failure is E334.
 absl::Status Await(const Plugin& plugin, abi::Event* event);
@@ -68,6 +70,8 @@ class HostCopies {
   std::vector<abi::Event*> done_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_BUFFERS_H_

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Function;
@@ -120,4 +122,6 @@ Client::~Client() {
   plugin_->Call(Function::kClientDestroy, &args).IgnoreError();
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

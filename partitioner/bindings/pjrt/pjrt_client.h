@@ -15,7 +15,9 @@
 #include "absl/types/variant.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 using CreateValue = absl::variant<std::string, int64_t, bool>;
 // By name, as documented by the plugin.
@@ -53,6 +55,8 @@ class Client {
   std::vector<int64_t> ids_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_CLIENT_H_

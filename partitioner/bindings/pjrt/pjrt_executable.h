@@ -31,9 +31,13 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/public.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 struct ExecutableState;
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
@@ -21,4 +23,6 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
   return std::move(calls.renamed);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

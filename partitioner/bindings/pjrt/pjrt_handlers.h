@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // Registers with the plugin the functions that ExportCalls (bindings/xla/exported_calls.h) returns
 // for the custom calls of `local` and a platform of PJRT. Returns the calls, by id, that must
@@ -22,6 +24,8 @@ absl::StatusOr<absl::flat_hash_map<uint32_t, std::string>> RegisterHandlers(
     const Plugin& plugin, absl::string_view platform, const Module& local, int num_devices,
     const HandlerRegistry& handlers, const absl::flat_hash_set<std::string>& known = {});
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_HANDLERS_H_

@@ -9,7 +9,9 @@
 #include "shardcall/kernels/ffi/load/library.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 namespace abi {
 
@@ -182,4 +184,6 @@ absl::Status Plugin::Take(const Error* error, Function function) const {
   return status;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // Formats of programs.
 inline constexpr absl::string_view kHloFormat = "hlo";    // a serialised HloModuleProto
@@ -54,6 +56,8 @@ class Plugin {
   std::string name_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PLUGIN_H_

@@ -10,7 +10,9 @@
 #include "shardcall/kernels/ffi/timed_call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 using abi::Function;
 using abi::Padded;
@@ -227,4 +229,6 @@ absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
   });
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
  public:
@@ -71,6 +73,8 @@ class LoadedProgram : public std::enable_shared_from_this<LoadedProgram> {
 absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
                             std::function<void()> body);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_PROGRAM_H_

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/bindings/pjrt/program_source.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Function;
@@ -127,4 +129,6 @@ absl::StatusOr<CompiledAhead> CompileAhead(const Plugin& plugin, const TopologyO
   return out;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 struct TopologyOptions {
   std::string shape;          // "1x1x8": slices x hosts x devices, in the plugin's form
@@ -46,6 +48,8 @@ absl::StatusOr<abi::Executable*> CompileOn(const Plugin& plugin, const abi::Topo
                                            const abi::Padded<abi::Program>& program,
                                            const std::string& options);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TOPOLOGY_H_

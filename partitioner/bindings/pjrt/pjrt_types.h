@@ -7,7 +7,9 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // PJRT_Buffer_Type k is this element type: the order of pjrt_c_api.h, which is not that of
 // xla.PrimitiveType. Later types (s1, u1) are omitted: a plugin that does not know them aborts the
@@ -51,6 +53,8 @@ inline int32_t BufferType(ElementType type) {
   return 0;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PJRT_TYPES_H_

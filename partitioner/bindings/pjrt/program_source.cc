@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 absl::Status NotForPjrt(std::string message, std::string where, std::string fix) {
@@ -81,4 +83,6 @@ absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::stri
   return source;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

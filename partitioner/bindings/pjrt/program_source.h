@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // The input of a plugin's compiler, and the parameters and results of its program.
 struct ProgramSource {
@@ -35,6 +37,8 @@ absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::stri
                                                 const Module& local,
                                                 const HandlerRegistry* handlers);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_PROGRAM_SOURCE_H_

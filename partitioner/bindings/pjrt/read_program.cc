@@ -16,7 +16,9 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 // The converter's error, or what it means if the program has a form that the converter's version of
@@ -87,4 +89,6 @@ absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
   return ParseModule(std::move(bytes), std::make_shared<Context>(), name, &targets);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 struct ReadOptions {
   // Of HLO: text, binary, or (kTold) determined from the bytes.
@@ -27,6 +29,8 @@ absl::StatusOr<Module> ReadProgram(std::shared_ptr<const std::string> bytes,
                                    const std::string& name, const TargetRegistry& targets,
                                    const ReadOptions& options = {});
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_READ_PROGRAM_H_

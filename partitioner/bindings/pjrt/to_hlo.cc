@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_topology.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Function;
@@ -155,4 +157,6 @@ absl::StatusOr<std::string> Converter::ByEarlyExit(absl::string_view program,
   return module;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

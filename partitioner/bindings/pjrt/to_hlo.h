@@ -17,7 +17,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_client.h"
 #include "shardcall/partitioner/bindings/pjrt/pjrt_plugin.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 class Converter {
  public:
@@ -56,6 +58,8 @@ class Converter {
   const abi::Topology* topology_ = nullptr;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_TO_HLO_H_

@@ -3,7 +3,9 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 void CompilingClients::Enter(abi::Client* client) {
   if (client == nullptr) return;
@@ -40,4 +42,6 @@ absl::Status CompilingClients::Check(abi::Client* client) const {
                   absl::StatusCode::kCancelled);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

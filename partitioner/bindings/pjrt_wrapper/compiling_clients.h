@@ -8,7 +8,9 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // Clients for which programs are being compiled. PJRT leaves it undefined to destroy such a
 // client. Here its destruction is deferred until the last of its compilations has returned.
@@ -37,6 +39,8 @@ class CompilingClients {
   absl::flat_hash_map<abi::Client*, State> clients_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_COMPILING_CLIENTS_H_

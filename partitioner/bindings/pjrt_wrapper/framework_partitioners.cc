@@ -11,7 +11,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 Shardcall_PjrtString ToC(const std::string& s) { return {s.data(), s.size()}; }
@@ -222,4 +224,6 @@ PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallback
   return callbacks;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

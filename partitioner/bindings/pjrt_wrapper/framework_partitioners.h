@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // Converts StableHLO to a serialised HloModuleProto.
 using HloOfStablehlo = std::function<absl::StatusOr<std::string>(absl::string_view program)>;
@@ -22,6 +24,8 @@ using HloOfStablehlo = std::function<absl::StatusOr<std::string>(absl::string_vi
 PartitionerCallbacks CallbacksOfFramework(std::shared_ptr<Shardcall_PjrtCallbacks> framework,
                                           HloOfStablehlo to_hlo);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_FRAMEWORK_PARTITIONERS_H_

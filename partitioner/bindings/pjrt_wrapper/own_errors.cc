@@ -3,7 +3,9 @@
 
 #include <utility>
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 abi::Error* OwnErrors::Make(absl::Status status) {
   if (status.ok()) return nullptr;
@@ -25,4 +27,6 @@ bool OwnErrors::Destroy(const abi::Error* error) {
   return errors_.erase(error) > 0;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // PJRT_Errors that the wrapper makes, beside those of the wrapped plugin. They are distinguished
 // by their addresses. Thread-safe.
@@ -27,6 +29,8 @@ class OwnErrors {
   absl::flat_hash_map<const abi::Error*, std::unique_ptr<absl::Status>> errors_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_OWN_ERRORS_H_

@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/refusing_table.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 constexpr char kWhole[] = "libshardcall_pjrt_whole.so";
@@ -88,7 +90,9 @@ Entry Load() {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 extern "C" const void* GetPjrtApi() {
   using shardcall::pjrt::Load;

@@ -8,7 +8,9 @@
 
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // The offset of a function in a PJRT_Api.
 inline size_t OffsetOf(int place) { return offsetof(abi::Api, functions) + place * sizeof(void*); }
@@ -32,6 +34,8 @@ inline std::vector<char> RefusingTable(const void* refuse) {
   return table;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_REFUSING_TABLE_H_

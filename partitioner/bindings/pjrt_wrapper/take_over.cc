@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 // The reason to let XLA compile the program unchanged; empty if shardcall partitions it.
@@ -63,4 +65,6 @@ absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const Framewo
   return absl::variant<PassedThrough, Replacement>(std::move(out));
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

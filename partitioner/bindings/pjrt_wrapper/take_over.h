@@ -16,7 +16,9 @@
 #include "shardcall/partitioner/bindings/pjrt/to_hlo.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // PJRT_Program with its serialised CompileOptionsProto.
 struct FrameworkProgram {
@@ -49,6 +51,8 @@ struct TakeOverContext {
 absl::StatusOr<absl::variant<PassedThrough, Replacement>> TakeOver(const FrameworkProgram& program,
                                                                    const TakeOverContext& context);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_TAKE_OVER_H_

@@ -17,7 +17,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/terminal_text.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 // The converter for the program that this thread partitions.
@@ -197,4 +199,6 @@ const std::string& Wrapper::VersionText(absl::string_view text) {
   return *version_texts_.insert(absl::StrCat(text, "\n", rules_version_)).first;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -24,7 +24,9 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 class Wrapper {
  public:
@@ -90,6 +92,8 @@ class Wrapper {
   std::set<std::string> version_texts_;
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_H_

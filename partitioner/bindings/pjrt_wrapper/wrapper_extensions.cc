@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_partitioner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Error;
@@ -113,4 +115,6 @@ abi::Extension* WrapExtensions(abi::Extension* real) {
   return first;
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,9 @@
 
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // The chain of extensions for the framework: before those of the wrapped plugin it has these,
 // which record the framework's registrations and pass them on.
@@ -12,6 +14,8 @@ namespace shardcall::inline internal::pjrt {
 //   FFI (5) and custom calls of GPUs (0): shardcall does not register these handlers again
 abi::Extension* WrapExtensions(abi::Extension* real);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_EXTENSIONS_H_

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/bindings/pjrt_wrapper/wrapper.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Error;
@@ -197,4 +199,6 @@ absl::Span<const Replaced> ReplacedFunctions() {
 
 const void* RefusingFunction() { return Address(Refuse); }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 struct Replaced {
   int place;  // in the table
@@ -17,6 +19,8 @@ absl::Span<const Replaced> ReplacedFunctions();
 // Returns the reason why no plugin could be wrapped.
 const void* RefusingFunction();
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_FUNCTIONS_H_

@@ -19,7 +19,9 @@
 #include "shardcall/sharding/base/stable_hash.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 std::string FileName(absl::string_view module) {
@@ -80,4 +82,6 @@ absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgr
                         Explain(program, options, ExplainFormat::kHtml));
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 // The settings in the environment; lists are separated by ':' (files) or ',' (targets).
 struct WrapperSettings {
@@ -32,6 +34,8 @@ std::string RulesVersion(const WrapperSettings& settings);
 // is a number that is unique in this process. E061, which must not stop the program: W209.
 absl::Status WriteReport(const WrapperSettings& settings, const PartitionedProgram& program);
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PJRT_WRAPPER_WRAPPER_SETTINGS_H_

@@ -17,7 +17,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 
 absl::StatusOr<Tensor> ToTensor(const Array& array, size_t k, const LeafShape& leaf) {
   const absl::string_view type = ElementTypeName(leaf.type);
@@ -115,4 +117,6 @@ NB_MODULE(_core, m) {
   DefinePrograms(m);
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

@@ -18,7 +18,9 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 
 inline nanobind::bytes ToBytes(absl::string_view text) {
   return nanobind::bytes(text.data(), text.size());
@@ -83,6 +85,8 @@ void DefineTargets(nanobind::module_& m);
 void DefineValues(nanobind::module_& m);
 void DefinePrograms(nanobind::module_& m);
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PYTHON_CORE_H_

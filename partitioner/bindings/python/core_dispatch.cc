@@ -8,7 +8,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 // What the calls use of shardcall.jax, set once when it is imported.
@@ -124,4 +126,6 @@ void DefineDispatch(nb::module_& m) {
   });
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

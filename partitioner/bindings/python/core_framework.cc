@@ -28,7 +28,9 @@
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 // One per process, like JAX's own registrations.
@@ -183,4 +185,6 @@ void DefineFramework(nb::module_& m) {
   });
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

@@ -38,7 +38,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -386,4 +388,6 @@ void DefinePrograms(nb::module_& m) {
         "deadline_s"_a);
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

@@ -20,7 +20,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -306,4 +308,6 @@ void DefineRegistration(nb::module_& m) {
       "function"_a);
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

@@ -23,7 +23,9 @@
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 // Values from Python; the structs point into this object.
@@ -176,4 +178,6 @@ void DefineServing(nb::module_& m) {
       "targets"_a, "name"_a, "like"_a, "as"_a, "c_api"_a);
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

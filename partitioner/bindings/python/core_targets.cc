@@ -21,7 +21,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 // The shipped targets, then those of plugin files, of manifests given as text, and of the process's
@@ -131,4 +133,6 @@ void DefineTargets(nb::module_& m) {
       });
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

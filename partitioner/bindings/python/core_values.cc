@@ -19,7 +19,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 using nb::literals::operator""_a;
@@ -151,4 +153,6 @@ void DefineValues(nb::module_& m) {
       "text"_a);
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,9 @@
 
 namespace nb = nanobind;
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 namespace {
 
 // Threads that hold the GIL for this module, or wait for it, and whether they still may.
@@ -180,4 +182,6 @@ void PrepareForEndOfPython() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { OfProcess().End(); }));
 }
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall

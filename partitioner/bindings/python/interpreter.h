@@ -15,7 +15,9 @@
 #include "shardcall/partitioner/bindings/python/core.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal::python {
+namespace shardcall {
+inline namespace internal {
+namespace python {
 
 // In place of nanobind's gil_scoped_acquire, for threads of any kind.
 class GilAcquire {
@@ -93,6 +95,8 @@ auto WithoutGil(Body body, absl::Duration limit = absl::InfiniteDuration()) {
 void PrepareForEndOfPython();
 void PrepareForForks();
 
-}  // namespace shardcall::inline internal::python
+}  // namespace python
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_PYTHON_INTERPRETER_H_

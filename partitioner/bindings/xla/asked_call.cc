@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 int64_t DevicesOf(const HloSharding& s) {
@@ -179,4 +180,5 @@ absl::StatusOr<AskedCall> MakeAskedCall(const PjrtTarget& target, const PjrtQues
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_answers.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct AskedCall {
   explicit AskedCall(Module m) : module(std::move(m)) {}
@@ -24,6 +25,7 @@ absl::StatusOr<AskedCall> MakeAskedCall(const PjrtTarget& target, const PjrtQues
 // The first call of the target in the entry computation; invalid if there is none.
 InstrId CallIn(const Module& module, absl::string_view target);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_ASKED_CALL_H_

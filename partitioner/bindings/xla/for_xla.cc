@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<std::optional<Module>> ForXla(const Module& module) {
   SHARDCALL_ASSIGN_OR_RETURN(PassResult result, MakeOrderedExtrema()->Run(module));
@@ -15,4 +16,5 @@ absl::StatusOr<std::optional<Module>> ForXla(const Module& module) {
   return std::move(result.module);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,13 +8,15 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A module that means the same as `module` and keeps clear of what XLA gets wrong, where our own
 // runtime does not: maxima and minima across devices that lose a NaN (pass `ordered-extrema`). None
 // if `module` needs no change. Instructions have other ids.
 absl::StatusOr<std::optional<Module>> ForXla(const Module& module);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_FOR_XLA_H_

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/spmd/localize/localize.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ManualEdge {
  public:
@@ -33,6 +34,7 @@ class ManualEdge {
 std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local);
 std::unique_ptr<ManualEdge> MakeGspmdEdge(const LocalProgram& local);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_MANUAL_EDGE_H_

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using namespace import_internal;  // NOLINT: names of annotations
@@ -77,4 +78,5 @@ std::unique_ptr<ManualEdge> MakeGspmdEdge(const LocalProgram& local) {
   return std::make_unique<GspmdEdge>(local);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -20,7 +20,8 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using import_internal::WithAttribute;
@@ -185,4 +186,5 @@ std::unique_ptr<ManualEdge> MakeShardyEdge(const LocalProgram& local) {
   return std::make_unique<ShardyEdge>(local, only != nullptr ? only : any);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

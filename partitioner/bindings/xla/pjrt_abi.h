@@ -10,7 +10,9 @@
 
 struct Shardcall_PjrtCallbacks;  // pjrt_partitioner.h
 
-namespace shardcall::inline internal::pjrt::abi {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt::abi {
 
 struct Error;
 struct Event;
@@ -375,6 +377,8 @@ struct Padded {
   char room[512] = {};
 };
 
-}  // namespace shardcall::inline internal::pjrt::abi
+}  // namespace pjrt::abi
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ABI_H_

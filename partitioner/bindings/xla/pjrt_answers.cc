@@ -17,7 +17,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // One sharding for a value of that shape, made of those of its leaves; null: replicated.
@@ -182,4 +183,5 @@ absl::StatusOr<std::string> AnswerPjrtPropagate(const PjrtTarget& target, const 
   return WriteShardingProto(result);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/bindings/xla/pjrt_serving.h"
 #include "shardcall/sharding/hlo_sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A parsed question about one call of the target.
 struct PjrtQuestion {
@@ -33,6 +34,7 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
 absl::StatusOr<std::string> AnswerPjrtInfer(const PjrtTarget& target, const PjrtQuestion& q);
 absl::StatusOr<std::string> AnswerPjrtPropagate(const PjrtTarget& target, const PjrtQuestion& q);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_PJRT_ANSWERS_H_

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/custom_call/size_expression.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Value = RuleAlternative::Value;
@@ -161,4 +162,5 @@ absl::StatusOr<std::vector<RuleAlternative>> RulesThatObeyAll(absl::string_view 
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

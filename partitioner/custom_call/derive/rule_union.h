@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct DerivedRule {
   RuleAlternative rule = {};
@@ -29,6 +30,7 @@ struct DerivedRule {
 absl::StatusOr<std::vector<RuleAlternative>> RulesThatObeyAll(absl::string_view target,
                                                               std::vector<DerivedRule> derived);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_DERIVE_RULE_UNION_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool HeadsFirst(absl::string_view config) {
@@ -72,4 +73,5 @@ absl::Status RegisterAttentionTargets(TargetRegistry& registry) {
        .gradients = {0, 1, 2}});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

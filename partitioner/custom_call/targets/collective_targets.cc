@@ -18,7 +18,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status Outside(const CustomCallView& call, std::string expected, std::string found) {
@@ -87,4 +88,5 @@ absl::Status RegisterCollectiveTargets(TargetRegistry& registry) {
                                                  .applies = IsSum});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "shardcall/kernels/ffi/attributes.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether `fft_length` has N dimensions. If it is absent, there is one.
@@ -50,4 +51,5 @@ absl::Status RegisterFftTargets(TargetRegistry& registry) {
   return registry.RegisterRules("fft", std::move(fft), "", "built in");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

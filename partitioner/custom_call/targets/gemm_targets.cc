@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool IsTransposed(absl::string_view config, absl::string_view key) {
@@ -73,4 +74,5 @@ absl::Status RegisterGemmTargets(TargetRegistry& registry) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

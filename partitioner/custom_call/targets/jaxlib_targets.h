@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct JaxlibTarget {
   enum class How : uint8_t {
@@ -32,6 +33,7 @@ std::string JaxlibTargetText(const JaxlibTarget& target);
 // The names of a row: one, or that of each platform.
 std::vector<std::string> JaxlibTargetNames(const JaxlibTarget& target);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Alternatives = std::vector<RuleAlternative>;
@@ -88,4 +89,5 @@ absl::Status RegisterLossTargets(TargetRegistry& registry) {
       "", "built in");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Calls the target with choices relative to this device's experts and places.
@@ -50,4 +51,5 @@ absl::Status RegisterMoeTargets(TargetRegistry& registry) {
       "", "built in");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Rows are independent; the normalized dimension is not sharded.
 absl::Status RegisterNormTargets(TargetRegistry& registry) {
@@ -54,4 +55,5 @@ absl::Status RegisterNormTargets(TargetRegistry& registry) {
                                .gradients = {0, 1}});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -3,7 +3,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry) {
   SHARDCALL_RETURN_IF_ERROR(registry.RegisterRules(
@@ -17,4 +18,5 @@ absl::Status RegisterReluTargets(TargetRegistry& registry) {
                                .gradients = {0}});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

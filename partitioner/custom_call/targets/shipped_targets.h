@@ -8,7 +8,8 @@
 #include "absl/status/status.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status RegisterReluTargets(TargetRegistry& registry);  // custom_relu, custom_relu_bwd
 absl::Status RegisterNormTargets(TargetRegistry& registry);  // rms_norm and rms_norm_bwd
@@ -26,6 +27,7 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry);  // sparse_matmul,
 absl::Status RegisterTopKTargets(TargetRegistry& registry);    // topk
 absl::Status RegisterJaxlibTargets(TargetRegistry& registry);  // those of jaxlib_targets.h
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_SHIPPED_TARGETS_H_

@@ -14,7 +14,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The tile + 1 offsets of this device's rows.
@@ -100,4 +101,5 @@ absl::Status RegisterSparseTargets(TargetRegistry& registry) {
        .gradients = {0, 3}});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/build/last_of_all.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::StatusOr<std::vector<InstrId>> TopK(LocalCall& call, absl::Span<const InstrId> operands) {
@@ -65,4 +66,5 @@ absl::Status RegisterTopKTargets(TargetRegistry& registry) {
       TopK, "built in");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // An older target with T, the routine's type, in place of `?`. Workspaces are results too; their
@@ -101,4 +102,5 @@ absl::Status RegisterUntypedLapackTargets(TargetRegistry& registry) {
       "built in");
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The attributes of `i` with the called computations replaced by `now`, in the order of
 // CalledComputations.
@@ -23,6 +24,7 @@ const Attributes* MapComputations(const Module& module, const Instruction& i, F&
   return WithComputations(module.context(), i, called);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_

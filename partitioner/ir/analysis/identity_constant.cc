@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/ir/monoid.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
   const Instruction& i = m.instr(id);
@@ -21,4 +22,5 @@ bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid) {
   return false;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,12 +4,14 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether the instruction is a scalar constant, and the identity of the monoid (monoid.h). Of a
 // float sum both zeros are.
 bool IsIdentityConstant(const Module& m, InstrId id, Opcode monoid);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_IDENTITY_CONSTANT_H_

@@ -3,7 +3,8 @@
 
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 Liveness::Liveness(const Module& module, EffectsAt at)
     : module_(module),
@@ -47,4 +48,5 @@ std::vector<bool> Liveness::CalledComputations() const {
   return called;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

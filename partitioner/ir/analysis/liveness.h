@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // An instruction is live if it is the root or a parameter of its computation, has a side effect (of
 // its own or in a callee), or is an operand or control predecessor of a live one. All computations
@@ -29,6 +30,7 @@ class Liveness {
   std::vector<bool> instructions_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_LIVENESS_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The named sharding of array `k` of the value; null if there is none.
@@ -65,4 +66,5 @@ ManualBoundaryText ManualBoundaryOf(const Module& module, const Instruction& bou
   return {SdyShardingPerValueText(global), SdyManualAxesText(axes)};
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

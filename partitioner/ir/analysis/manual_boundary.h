@@ -8,7 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // As the attributes xla.sdy.in_shardings or out_shardings, and xla.sdy.manual_axes, have it; empty
 // if the boundary does not say it.
@@ -26,6 +27,7 @@ struct ManualBoundaryText {
 // axes are those of the other side.
 ManualBoundaryText ManualBoundaryOf(const Module& module, const Instruction& boundary);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_MANUAL_BOUNDARY_H_

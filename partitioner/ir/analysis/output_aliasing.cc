@@ -6,7 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Reads `{1,0}` from `*text`, which has the parser's canonical form.
@@ -66,4 +67,5 @@ int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index) {
   return first;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

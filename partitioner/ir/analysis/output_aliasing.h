@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A part of the result that aliases a part of an operand; indices into tuples.
 struct OutputAlias {
@@ -28,6 +29,7 @@ const Shape* PartAt(const Shape* shape, absl::Span<const int64_t> index);
 // The number of its first flat leaf; -1 if there is none.
 int FirstLeafAt(const Shape* shape, absl::Span<const int64_t> index);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_OUTPUT_ALIASING_H_

@@ -3,7 +3,8 @@
 
 #include "absl/algorithm/container.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Which of the two values that result number k of a reduction of n values combines `id` may be, by
@@ -56,4 +57,5 @@ bool IsSelectingReducer(const Module& m, CompId computation) {
   return true;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsPure(Opcode opcode) {
   return !HasTrait(opcode, kSideEffect | kCollectiveOp | kAsyncForm | kHoldsPlace) &&
@@ -50,4 +51,5 @@ bool Effects::Has(const Instruction& instr) const {
   return false;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 enum class EffectsAt : uint8_t {
   kPartitioning,  // annotations, sharding group members and InspectSharding count, too
@@ -46,6 +47,7 @@ class Effects {
   std::vector<bool> comps_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_SIDE_EFFECTS_H_

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Skips copies, reshapes, and elements of tuples that are in the same computation.
@@ -93,4 +94,5 @@ double RunsOfComputations(const Module& module, InstrId instr, double otherwise)
   return n < 0 ? otherwise : static_cast<double>(n);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The trip count of a counted loop (the counter starts from a constant, is incremented by a
 // constant and compared with a constant), or -1. Looks through tuples; calls were inlined by
@@ -17,6 +18,7 @@ int64_t KnownTripCount(const Module& module, InstrId loop);
 // (CostModel::trip_count); all other ops once.
 double RunsOfComputations(const Module& module, InstrId instr, double otherwise);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_

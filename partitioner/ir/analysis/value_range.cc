@@ -8,7 +8,8 @@
 
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Range = std::optional<ValueRange>;
@@ -235,4 +236,5 @@ int64_t IntegerAt(const Literal& literal, int64_t k) {
   return static_cast<int64_t>(bits);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

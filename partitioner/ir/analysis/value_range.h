@@ -9,7 +9,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ValueRange {
   int64_t low = 0, high = 0;  // both are included
@@ -24,6 +25,7 @@ std::optional<ValueRange> RangeOf(const Module& module, InstrId id);
 // Element k of an integer literal that has its values.
 int64_t IntegerAt(const Literal& literal, int64_t k);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_VALUE_RANGE_H_

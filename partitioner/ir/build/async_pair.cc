@@ -3,7 +3,8 @@
 
 #include "absl/container/inlined_vector.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A computation that contains only the collective.
@@ -68,4 +69,5 @@ InstrId WrappedCollective(const Module& module, const Instruction& start) {
   return comp.root;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The start of a collective of operands of these shapes, to be added to `out` with its operands.
 // Keeps its name and what else it has; `out` gets the computation that an async-start calls.
@@ -20,6 +21,7 @@ Instruction AsyncDoneOf(const Instruction& start, const Shape* result);
 // arrays, and nothing else. Invalid for other computations, which may compute or call handlers.
 InstrId WrappedCollective(const Module& module, const Instruction& start);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_ASYNC_PAIR_H_

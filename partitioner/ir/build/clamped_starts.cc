@@ -5,7 +5,8 @@
 
 #include "absl/container/inlined_vector.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 InstrId ClampStart(GraphBuilder& b, InstrId start, int64_t most) {
   const ElementType type = b.type(start);
@@ -34,4 +35,5 @@ InstrId ClampIndices(GraphBuilder& b, InstrId indices, int64_t index_vector_dim,
   return parts.size() == 1 ? parts[0] : b.Concatenate(parts, index_vector_dim);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/build/builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // clamp(0, start, most) of a scalar in the type of `start`, which may hold fewer numbers.
 InstrId ClampStart(GraphBuilder& b, InstrId start, int64_t most);
@@ -16,6 +17,7 @@ InstrId ClampStart(GraphBuilder& b, InstrId start, int64_t most);
 InstrId ClampIndices(GraphBuilder& b, InstrId indices, int64_t index_vector_dim,
                      absl::Span<const int64_t> most);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_CLAMPED_STARTS_H_

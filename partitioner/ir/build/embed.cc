@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/build/unique_names.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 CompId EmbedComputations(const Module& from, Module* into) {
   ModuleCloner cloner(from, into);
@@ -19,4 +20,5 @@ CompId EmbedComputations(const Module& from, Module* into) {
   return cloner.now(from.entry());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

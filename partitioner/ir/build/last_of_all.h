@@ -6,7 +6,8 @@
 
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The bits of a value that comes after all others in the total order of a top-k. Masked padding is
 // at the end of a line, so among equals the elements come before it.
@@ -20,6 +21,7 @@ inline uint64_t LastOfAllBits(ElementType type, bool largest) {
   return largest ? 0 : ones;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_LAST_OF_ALL_H_

@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 ModuleCloner::ModuleCloner(const Module& from, Module* to)
     : from_(from), to_(*to), instrs_(from.num_instructions()), comps_(from.num_computations()) {
@@ -91,4 +92,5 @@ InstrId ModuleCloner::Clone(InstrId id) {
   return made;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -18,7 +18,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ModuleCloner {
  public:
@@ -73,6 +74,7 @@ class ModuleCloner {
   std::vector<CompId> comps_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_MODULE_CLONER_H_

@@ -9,7 +9,8 @@
 
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // [.., C, .., n * S, ..] is reshaped to [.., C, .., n, S, ..] and transposed to
 // [.., n, C, .., S, ..], which has the elements of [.., n * C, .., S, ..] in order.
@@ -32,6 +33,7 @@ inline MovedBlocks MoveBlocks(absl::Span<const int64_t> dims, int split, int con
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_MOVED_BLOCKS_H_

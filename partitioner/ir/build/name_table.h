@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/attributes_intern.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class NameTable {
  public:
@@ -70,6 +72,8 @@ class NameTable {
   size_t size_ = 0;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_NAME_TABLE_H_

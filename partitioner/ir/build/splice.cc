@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -105,4 +106,5 @@ absl::StatusOr<SpliceResult> Splice(const Module& from, absl::Span<const InstrId
   return Splicing(from, metadata, next_channel, to).Run(operands, computation);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct SpliceResult {
   InstrId root;
@@ -32,6 +33,7 @@ const Attributes* WithNewChannel(Context& context, const Attributes* attrs,
                                  absl::flat_hash_map<int64_t, int64_t>* channels,
                                  int64_t* next_channel);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_SPLICE_H_

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The collective that a call starts; null for other instructions.
@@ -282,4 +283,5 @@ absl::StatusOr<Module> WithStartedOps(Module module) {
   return module;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The module with ops in the place of such calls. A start that something else uses than its done
 // alone, as where the value goes through a barrier or a loop, becomes the synchronous op, and its
@@ -25,6 +26,7 @@ absl::StatusOr<Module> WithStartedOps(Module module);
 // reads them. Other asynchronous ops, and those of several arrays, stay as they are.
 Module WithStartedCalls(Module module);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_STARTED_CALLS_H_

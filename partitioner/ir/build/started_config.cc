@@ -8,7 +8,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr StartedCollective kStarted[] = {
@@ -158,4 +159,5 @@ std::string StartedConfigText(const StartedCollective& of, const StartedConfig& 
   return out + "}";
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline constexpr absl::string_view kStartSuffix = "-start", kDoneSuffix = "-done";
 
@@ -37,6 +38,7 @@ absl::StatusOr<StartedConfig> ParseStartedConfig(const StartedCollective& of,
                                                  absl::string_view json, absl::string_view where);
 std::string StartedConfigText(const StartedCollective& of, const StartedConfig& config);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_BUILD_STARTED_CONFIG_H_

@@ -3,17 +3,24 @@
 
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace shardcall {
 namespace {
 
-// "add" of "add.7".
-absl::string_view WithoutNumber(absl::string_view name) {
+struct Parts {
+  absl::string_view stem;  // "add" of "add.7", or the whole name
+  int64_t number = 0;      // 7, or 0: none that Take could have made
+};
+Parts PartsOf(absl::string_view name) {
   size_t stem = name.size();
   while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9') --stem;
   const bool numbered = stem > 1 && stem < name.size() && name[stem - 1] == '.';
-  return numbered ? name.substr(0, stem - 1) : name;
+  if (!numbered) return {name};
+  Parts parts{name.substr(0, stem - 1)};
+  if (name[stem] == '0' || !absl::SimpleAtoi(name.substr(stem), &parts.number)) parts.number = 0;
+  return parts;
 }
 
 }  // namespace
@@ -41,16 +48,24 @@ bool UniqueNames::IsOfModule(absl::string_view name) {
   return of_module_.contains(name);
 }
 
+bool UniqueNames::IsMade(absl::string_view name) {
+  if (last_.empty()) return false;
+  const Parts parts = PartsOf(name);
+  if (parts.number == 0) return false;
+  const auto found = last_.find(parts.stem);
+  return found != last_.end() && parts.number <= found->second && !IsOfModule(name);
+}
+
 absl::string_view UniqueNames::Take(absl::string_view name) {
-  if (taken_.insert(name).second) return name;
-  const absl::string_view stem = WithoutNumber(name);
-  int64_t& next = next_[stem];
+  if (!taken_.contains(name) && !IsMade(name)) {
+    taken_.insert(name);
+    return name;
+  }
+  const absl::string_view stem = PartsOf(name).stem;
+  int64_t& last = last_[stem];
   while (true) {
-    const std::string made = absl::StrCat(stem, ".", ++next);
-    if (taken_.contains(made) || IsOfModule(made)) continue;
-    const absl::string_view kept = arena_.Copy(made);
-    taken_.insert(kept);
-    return kept;
+    const std::string made = absl::StrCat(stem, ".", ++last);
+    if (!taken_.contains(made) && !IsOfModule(made)) return arena_.Copy(made);
   }
 }
 

@@ -34,13 +34,17 @@ class UniqueNames {
 
  private:
   bool IsOfModule(absl::string_view name);
+  // Whether Take made `name` by a number.
+  bool IsMade(absl::string_view name);
 
   Arena& arena_;
   const Module* const module_;  // may be null
   const Of of_;
+  // Names that were reserved or given as requested. Those with a new number are not here, since the
+  // last number of each stem tells them: one entry for a name that thousands of instructions have.
   absl::flat_hash_set<absl::string_view> taken_;
-  absl::flat_hash_set<absl::string_view> of_module_;  // filled at first use
-  absl::flat_hash_map<absl::string_view, int64_t> next_;
+  absl::flat_hash_set<absl::string_view> of_module_;      // filled at first use
+  absl::flat_hash_map<absl::string_view, int64_t> last_;  // by stem
 };
 
 // Adds a computation called `name`, with a number if the module has one of that name.

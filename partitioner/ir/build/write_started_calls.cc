@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 class CallsWriter {
@@ -127,4 +128,5 @@ class CallsWriter {
 
 Module WithStartedCalls(Module module) { return CallsWriter(std::move(module)).Run(); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 struct WireField;
 
@@ -52,6 +54,8 @@ inline constexpr IgnoredField kFieldsOfOtherOps[] = {
 const IgnoredField* FindIgnored(absl::Span<const IgnoredField> rows, absl::string_view message,
                                 const WireField& field);
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_IGNORED_FIELDS_H_

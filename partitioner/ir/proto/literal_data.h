@@ -6,7 +6,9 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 // Calls `bytes(field)` with the accessor pair of a bytes field, for the types
 // whose values are stored as they stand in memory.
@@ -29,6 +31,8 @@ namespace shardcall::inline internal::hlo_proto {
   V(kC128, c128s, 2)
 // clang-format on
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_LITERAL_DATA_H_

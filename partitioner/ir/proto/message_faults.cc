@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/proto/wire.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool MessageFaults::Fail(absl::string_view code, absl::string_view message, absl::string_view field,
                          absl::string_view expected, absl::string_view found,
@@ -98,4 +100,6 @@ bool MessageFaults::FailWord(absl::string_view field, absl::string_view word, Wo
               absl::StrCat("'", absl::CEscape(word).substr(0, 80), "'"));
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

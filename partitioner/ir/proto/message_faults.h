@@ -12,7 +12,9 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 class MessageFaults {
  public:
@@ -48,6 +50,8 @@ class MessageFaults {
   absl::Status status_;
 };
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_FAULTS_H_

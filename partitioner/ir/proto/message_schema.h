@@ -9,7 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/attribute_schema.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 // AT and IN of the message column: accessors of a HloInstructionProto.
 template <typename Get, typename Set, typename Mutable>
@@ -74,6 +76,8 @@ struct MessageSchema;
 #undef ALIASING
 #undef OWN
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_MESSAGE_SCHEMA_H_

@@ -22,7 +22,9 @@
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 class Reader {
  public:
@@ -114,6 +116,8 @@ class Reader {
   absl::flat_hash_map<std::string, int64_t> next_number_;  // next suffix, by repeated name
 };
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_READER_H_

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 std::vector<int64_t> VectorOf(const Repeated& field) { return {field.begin(), field.end()}; }
@@ -216,4 +218,6 @@ bool Reader::ReadEntry() {
   return values_.ReadShape(p.result(), "host_program_shape.result", &h.entry_result_layout);
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/definitions.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 // Names that are not valid in text, or that are repeated, are changed: the message itself refers to
 // instructions by id.
@@ -214,4 +216,6 @@ bool Reader::ReadInstruction(ComputationBytes* c, const InstructionBytes& bytes)
   return ReadRare(bytes, id, i.opcode);
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 // Callees before callers; the order of the message if that is valid already.
 bool Reader::OrderComputations(std::vector<int>* order) {
@@ -142,4 +144,6 @@ bool Reader::OrderInstructions(ComputationBytes* c) {
                       "operands and control predecessors first");
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/reader.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 // Field numbers that the scans below look for.
@@ -175,4 +177,6 @@ bool Reader::ScanInstruction(absl::string_view bytes, ComputationBytes* c) {
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

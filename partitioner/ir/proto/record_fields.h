@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/proto/message_schema.h"
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 template <typename Row, typename Message, typename T>
 bool RecordReader::ReadWord(const Row& row, const Message& message, T* to) {
@@ -90,6 +92,8 @@ bool RecordReader::ReadFields(Record* record) {
   });
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_RECORD_FIELDS_H_

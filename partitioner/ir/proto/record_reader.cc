@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/compare_order.h"
 #include "shardcall/partitioner/ir/proto/record_fields.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool RecordReader::OneDimension(int64_t* out) {
   if (p_.dimensions_size() != 1) {
@@ -81,4 +83,6 @@ bool RecordReader::Read(Opcode opcode, const Attributes** out) {
                        [&](auto type) { return Read(type, opcode, out); });
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/proto/message_faults.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 class RecordReader {
  public:
@@ -76,6 +78,8 @@ class RecordReader {
   std::vector<Ints> group_lists_;
 };
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_RECORD_READER_H_

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/proto/record_reader.h"
 #include "shardcall/partitioner/ir/text/parse/slot_parser.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool RecordReader::Read(RecordType<ConditionalAttrs>, Opcode, const Attributes** out) {
   ConditionalAttrs a;
@@ -236,4 +238,6 @@ bool RecordReader::Read(RecordType<DomainAttrs>, Opcode, const Attributes** out)
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 #include "shardcall/partitioner/ir/proto/record_fields.h"
 #include "shardcall/partitioner/ir/proto/text_values.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool RecordReader::Read(RecordType<ResultAccuracyAttrs>, Opcode, const Attributes** out) {
   ResultAccuracyAttrs a;
@@ -119,4 +121,6 @@ bool RecordReader::Read(RecordType<OutfeedAttrs>, Opcode, const Attributes** out
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

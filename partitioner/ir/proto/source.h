@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/wire.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ProtoSource {
   ProtoForm form = ProtoForm::kModule;
@@ -27,6 +28,7 @@ struct ProtoSource {
   std::string hlo_rest, snapshot_rest;  // other fields of the enclosing messages
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_SOURCE_H_

@@ -6,7 +6,9 @@
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 using hlo_text::Lexer;
@@ -351,4 +353,6 @@ bool ParseRecoveryTable(
   return in.lex.Expect('}') && in.End();
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

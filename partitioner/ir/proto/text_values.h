@@ -11,7 +11,9 @@
 #include "partitioner/ir/proto/hlo.pb.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 // `{visualizing_index=0,count=1.5}`; empty without statistics.
 std::string StatisticsText(const hlo_pb::StatisticsViz& p);
@@ -45,6 +47,8 @@ bool ParseRecoveryTable(
     absl::string_view text, hlo_pb::OriginalValueRecoveryTableProto* p,
     const std::function<bool(const std::string& module, hlo_pb::HloModuleProto*)>& read);
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_TEXT_VALUES_H_

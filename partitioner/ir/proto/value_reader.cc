@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool ValueReader::Utf8(absl::string_view text, absl::string_view field, absl::string_view* out) {
   if (!IsUtf8(text)) {
@@ -268,4 +270,6 @@ bool ValueReader::Aliasing(
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,9 @@
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/sharding/base/utf8.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 using Repeated = google::protobuf::RepeatedField<int64_t>;
 inline Ints IntsOf(const Repeated& field) { return Ints(field.data(), field.size()); }
@@ -63,6 +65,8 @@ class ValueReader {
 
 using hlo_text::IsName;
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_VALUE_READER_H_

@@ -5,7 +5,9 @@
 #include "shardcall/partitioner/ir/proto/literal_data.h"
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 // The bytes of the values as in the message: elements narrower than a byte have a byte each, whose
@@ -90,4 +92,6 @@ bool ValueReader::ReadArrayLiteral(const hlo_pb::LiteralProto& p, const Shape* s
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/proto/value_reader.h"
 #include "shardcall/sharding/base/text_cursor.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 enum OpShardingType { kReplicated, kMaximal, kTuple, kOther, kManual, kUnknown, kUnreduced };
@@ -201,4 +203,6 @@ bool ValueReader::NamedText(const hlo_pb::NamedShardingProto& p, std::string* ou
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

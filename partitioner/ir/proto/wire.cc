@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/proto/ignored_fields.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace pb = google::protobuf;
 
 bool ReadVarint(absl::string_view* bytes, uint64_t* out) {
@@ -295,4 +297,6 @@ std::vector<uint32_t> Residue::Fields() const {
   return out;
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,9 @@ class Descriptor;
 class MessageLite;
 }  // namespace google::protobuf
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -96,6 +98,8 @@ class Residue {
   std::vector<Field> fields_;
 };
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_WIRE_H_

@@ -18,7 +18,9 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/proto/source.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 class Writer {
  public:
@@ -113,6 +115,8 @@ class Writer {
   InstrId at_;  // for diagnostics
 };
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_PROTO_WRITER_H_

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 namespace {
 
 void Set(Ints from, Repeated* to) { to->Add(from.begin(), from.end()); }
@@ -306,4 +308,6 @@ bool Writer::WriteAttributes(const Instruction& i, hlo_pb::HloInstructionProto* 
   return ForRecord(*i.attrs, [&](const auto& record) { return Write(record, i, p); });
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

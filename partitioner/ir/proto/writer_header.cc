@@ -6,7 +6,9 @@
 #include "shardcall/partitioner/ir/proto/writer.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool Writer::WriteComputationHeader(CompId id, hlo_pb::HloComputationProto* p) {
   const Computation& c = module_.comp(id);
@@ -161,4 +163,6 @@ bool Writer::WriteHeader(hlo_pb::HloModuleProto* p) {
   return status_.ok();
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 
-namespace shardcall::inline internal::hlo_proto {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_proto {
 
 bool Writer::Utf8(absl::string_view text, absl::string_view what, std::string* out) {
   out->assign(text.data(), text.size());
@@ -344,4 +346,6 @@ void Writer::WriteAxes(const Mesh& mesh, absl::Span<const NamedAxisRef> refs,
   }
 }
 
-}  // namespace shardcall::inline internal::hlo_proto
+}  // namespace hlo_proto
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Which move sends as much. Of other collectives, each part of the operand goes to its device.
@@ -43,4 +44,5 @@ double BytesSent(const Module& module, const Instruction& collective, int64_t gr
          static_cast<double>(std::max<int64_t>(num_devices, 1));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

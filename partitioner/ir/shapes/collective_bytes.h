@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Bytes of the operands that are arrays.
 double OperandBytes(const Module& module, const Instruction& collective);
@@ -17,6 +18,7 @@ double OperandBytes(const Module& module, const Instruction& collective);
 double BytesSent(const Module& module, const Instruction& collective, int64_t group_size,
                  int64_t num_devices);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_COLLECTIVE_BYTES_H_

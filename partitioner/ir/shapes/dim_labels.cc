@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool ParseSide(absl::string_view labels, char batch, char feature, DimLabels::Side* side) {
@@ -46,4 +47,5 @@ bool ParseDimLabels(absl::string_view text, DimLabels* labels) {
          labels->lhs.spatial.size() == labels->out.spatial.size();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

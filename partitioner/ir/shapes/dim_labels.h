@@ -10,7 +10,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct DimLabels {
   struct Side {
@@ -26,6 +27,7 @@ struct DimLabels {
 // False unless each side gives each role one dimension, and all sides have as many spatial ones.
 bool ParseDimLabels(absl::string_view text, DimLabels* labels);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_DIM_LABELS_H_

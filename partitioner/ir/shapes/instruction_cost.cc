@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // As a double: products of sizes need not fit an int64.
@@ -65,4 +66,5 @@ double CostOfRuns(const Module& m, InstrId id, double trip_count,
   return RunsOfComputations(m, id, trip_count) * sum;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Bytes of the operands and of the result.
 int64_t TouchedBytes(const Module& module, const Instruction& instr);
@@ -28,6 +29,7 @@ double ComputeSeconds(const Module& module, const Instruction& instr, const Cost
 double CostOfRuns(const Module& module, InstrId instr, double trip_count,
                   absl::FunctionRef<double(CompId)> of);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_INSTRUCTION_COST_H_

@@ -5,7 +5,9 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 using ShapeFn = const Shape* (*)(const Query& q);
@@ -47,9 +49,12 @@ bool CarriesDynamic(const Query& q) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const Shape* InferShapeOrNull(Context& context, const Module& module, Opcode opcode,
                               absl::Span<const Shape* const> operands, const Attributes* attrs,
@@ -86,4 +91,5 @@ absl::StatusOr<const Shape*> InferShape(Context& context, const Module& module, 
   return shape;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The largest rank of an array. Some checks are quadratic in the rank; no real program comes near
 // this limit.
@@ -48,6 +49,7 @@ bool CompatibleShapes(const Shape* a, const Shape* b);
 // the text of a mesh is malformed.
 int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const CollectiveAttrs& attrs);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_H_

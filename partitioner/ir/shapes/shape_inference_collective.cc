@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The number of devices along the axes of `mesh['a'=2,'b'=4], .. {'a','b':(1)2}`;
@@ -76,9 +77,12 @@ int64_t CollectiveGroupSize(const Module& module, Opcode opcode, const Collectiv
   return size;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 // The group size, which determines the result's extent. Groups of different sizes are E025.
@@ -343,4 +347,6 @@ const Shape* InferPermuteStart(const Query& q) {
 // The results of an asynchronous op's start, which is a tuple (operands, results, extra..).
 const Shape* InferPartOfStart(const Query& q) { return PartOfStart(q, 1, 2); }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 bool Contains(absl::Span<const int64_t> dims, int64_t d) {
@@ -307,4 +309,6 @@ const Shape* InferTriangularSolve(const Query& q) {
   return b;
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

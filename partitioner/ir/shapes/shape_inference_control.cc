@@ -2,7 +2,9 @@
 // Shape inference of tuples, tokens, and of ops that call whole computations.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 // Checks that the computation's parameters match the operands from `first` on.
@@ -156,4 +158,6 @@ const Shape* InferAsyncDone(const Query& q) {
   return WantOperands(q, 1) ? PartOfStart(q, 1, 2) : nullptr;
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -2,7 +2,9 @@
 // Shape inference of elementwise ops: types, equal dimensions, layouts copied.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 const Shape* WrongType(const Query& q, absl::string_view expected) {
@@ -199,4 +201,6 @@ const Shape* InferConvert(const Query& q) {
   return MakeResult(q, to, dims);
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

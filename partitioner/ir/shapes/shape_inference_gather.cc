@@ -4,7 +4,9 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 bool Contains(absl::Span<const int64_t> dims, int64_t d) {
@@ -186,4 +188,6 @@ const Shape* InferScatter(const Query& q) {
   return OneOrTuple(q, q.operands.subspan(0, k));
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 
 using Dims = absl::InlinedVector<int64_t, 6>;
 
@@ -102,6 +104,8 @@ bool WindowedDims(const Query& q, const Window& w, absl::Span<const int64_t> bas
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_SHAPES_SHAPE_INFERENCE_INTERNAL_H_

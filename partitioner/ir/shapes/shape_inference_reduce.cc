@@ -5,7 +5,9 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 using Types = absl::InlinedVector<ElementType, 2>;
@@ -275,4 +277,6 @@ const Shape* InferBatchNorm(const Query& q) {
   return q.context.MakeTuple({x, feature, feature});
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 // Start indices: one rank-1 vector, or `rank` integer scalars of one type.
@@ -248,4 +250,6 @@ const Shape* InferDimensionSize(const Query& q) {
                              dynamic);
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

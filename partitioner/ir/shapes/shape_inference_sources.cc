@@ -3,7 +3,9 @@
 // constants, iota, device numbers, random bits.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 
 const Shape* InferDeviceNumber(const Query& q) { return q.context.MakeScalar(ElementType::kU32); }
 
@@ -71,4 +73,6 @@ const Shape* InferRngBits(const Query& q) {
   return q.declared;
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

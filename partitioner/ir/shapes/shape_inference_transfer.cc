@@ -2,7 +2,9 @@
 // Shape inference of transfers: to and from the host, other programs, other memory.
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 namespace {
 
 // The written tuple, whose parts after the first are scalars and tokens: the data are whatever the
@@ -60,4 +62,6 @@ const Shape* InferCopyStart(const Query& q) {
 
 const Shape* InferCopyDone(const Query& q) { return PartOfStart(q, 0, 2); }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool CompatibleShapes(const Shape* a, const Shape* b) {
   if (a->bare() == b->bare()) return true;
@@ -31,9 +32,12 @@ bool CompatibleShapes(const Shape* a, const Shape* b) {
   return true;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
-namespace shardcall::inline internal::shape_inference {
+namespace shardcall {
+inline namespace internal {
+namespace shape_inference {
 
 const Shape* Fail(const Query& q, absl::string_view code, absl::string_view message,
                   std::string expected, std::string found, std::string fix) {
@@ -311,4 +315,6 @@ bool WantReducer(const Query& q, absl::string_view attribute, CompId id,
   return true;
 }
 
-}  // namespace shardcall::inline internal::shape_inference
+}  // namespace shape_inference
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,9 @@
 
 #include "shardcall/partitioner/ir/opcode.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // The name in StableHLO is all there is to know: no attribute but what the shape says, and no
 // computation. Other ops need a row in read/ and one in write/, and are refused without them.
@@ -15,6 +17,8 @@ inline bool IsPlain(const OpcodeInfo& info) {
           info.attrs == AttrKind::kReshape);
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_PLAIN_OPS_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The HLO module of a StableHLO module with a function main, with the annotations of Shardy or
 // GSPMD as XLA would write them, without verifying it. `bytes`: MLIR bytecode of version 4 or
@@ -19,6 +20,7 @@ namespace shardcall::inline internal {
 absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
                                              std::shared_ptr<Context> context);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READER_H_

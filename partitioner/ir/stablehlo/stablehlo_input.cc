@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsMlirBytecode(absl::string_view bytes) {
   return absl::StartsWith(bytes, stablehlo::codes::kMagic);
@@ -58,4 +59,5 @@ absl::Status StablehloIsNotHlo(absl::string_view file_name) {
                           "pjrt::Converter of the library"});
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

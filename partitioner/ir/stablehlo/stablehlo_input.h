@@ -8,7 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsMlirBytecode(absl::string_view bytes);
 // True for an MLIR module, as text or bytecode.
@@ -21,6 +22,7 @@ int64_t StablehloPartitions(absl::string_view bytes);
 // The error E035, which says that the file is StableHLO.
 absl::Status StablehloIsNotHlo(absl::string_view file_name);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_STABLEHLO_INPUT_H_

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 bool AllAre(Ints values, int64_t value) {
@@ -312,4 +314,6 @@ void Printer::Attributes_(const Instruction& i) {
   ForRecord(*i.attrs, [&](const auto& record) { RecordText(record, i); });
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

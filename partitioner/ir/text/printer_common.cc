@@ -5,7 +5,9 @@
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/printer_internal.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 void Printer::ShapeText(const Shape* shape, bool with_layout) {
   Memoised(with_layout ? &shapes_ : &bare_shapes_, shape, [&] {
@@ -143,4 +145,6 @@ void Printer::CommonAttributes(const Instruction& i) {
   }
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -17,7 +17,9 @@
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class Printer {
  public:
@@ -110,6 +112,8 @@ class Printer {
   std::vector<bool> hidden_;  // computations inside short forms
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PRINTER_INTERNAL_H_

@@ -3,7 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 std::string SourceLine(const Module& module, const Instruction& instr) {
   const Metadata* m = instr.metadata;
@@ -24,4 +25,5 @@ std::string SourceLine(const Module& module, const Instruction& instr) {
   return std::string(m->op_name);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,12 +7,14 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // "model.py:41" from the metadata's own fields or its stack frame; the op_name if there is no line;
 // empty if there is neither.
 std::string SourceLine(const Module& module, const Instruction& instr);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_SOURCE_LINE_H_

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 
 bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text, Fault* error) {
   const absl::Span<const InstrId> operands = m.operands(i);
@@ -40,4 +42,6 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
   return true;
 }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

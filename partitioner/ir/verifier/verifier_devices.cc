@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 namespace {
 
 // The set of device ids seen. Ids that are small enough are in a bit set.
@@ -217,4 +219,6 @@ bool CheckGroups(const Module& m, const Instruction& i, Fault* error) {
   return CheckReplicaGroups(m, i.opcode, a, error);
 }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 namespace {
 
 std::string Index(absl::Span<const int64_t> index) {
@@ -131,4 +133,6 @@ bool CheckHeader(const Module& m, Fault* error) {
   return CheckLayout(m, error) && CheckAliases(m, error);
 }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 
 // An error, and the instruction whose place in the text is shown.
 struct Fault : Diagnostic {
@@ -50,6 +52,8 @@ bool CheckAliasing(const Module& m, const Instruction& i, absl::string_view text
 // computations.
 bool CheckUses(const Module& m, Fault* error);
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_VERIFIER_VERIFIER_INTERNAL_H_

@@ -11,7 +11,9 @@
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 namespace {
 
 bool CheckMaximal(const HloSharding& s, int64_t devices, Fault* error) {
@@ -221,4 +223,6 @@ bool CheckSharding(const Module& m, const HloSharding& sharding, const Shape* sh
   return true;
 }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

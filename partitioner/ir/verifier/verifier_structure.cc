@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 namespace {
 
 bool Known(const Module& m, InstrId id) {
@@ -193,4 +195,6 @@ bool CheckStructure(const Module& m, Fault* error) {
   return CheckCalls(m, error);
 }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 
-namespace shardcall::inline internal::verifier {
+namespace shardcall {
+inline namespace internal {
+namespace verifier {
 namespace {
 
 class Uses {
@@ -183,4 +185,6 @@ class Uses {
 
 bool CheckUses(const Module& m, Fault* error) { return Uses(m, error).Check(); }
 
-}  // namespace shardcall::inline internal::verifier
+}  // namespace verifier
+}  // namespace internal
+}  // namespace shardcall

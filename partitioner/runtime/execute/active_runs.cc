@@ -21,7 +21,8 @@
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr auto kLongestWait = std::chrono::seconds(5);
@@ -145,4 +146,5 @@ ActiveRun::ActiveRun(std::function<void(const absl::Status&)> stop) : stop_(std:
 absl::Status ActiveRun::status() const { return OfThisProcess<ActiveRuns>()->StatusOf(*this); }
 ActiveRun::~ActiveRun() { OfThisProcess<ActiveRuns>()->End(this); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

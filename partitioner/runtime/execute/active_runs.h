@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One run, for as long as any thread works for it. When the process exits, `stop` is called with
 // E346, on the thread that called exit(). If the run has not ended 5 s later, or if a thread was
@@ -43,6 +44,7 @@ absl::Status CheckProcessGoesOn();
 // For runtimes that end before the process does.
 void StopRunsOfOtherThreads();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_ACTIVE_RUNS_H_

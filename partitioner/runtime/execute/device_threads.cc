@@ -11,7 +11,8 @@
 
 #include "shardcall/sharding/base/of_this_process.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr size_t kMostIdle = 64;
@@ -66,4 +67,5 @@ void RunOnDeviceThread(std::function<void()> work) {
   std::thread([worker = std::move(worker)] { Work(worker); }).detach();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

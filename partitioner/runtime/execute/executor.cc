@@ -22,7 +22,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void StepRun::Set(int r, Tensor t) {
   const LeafShape& shape = step_.shapes[r];
@@ -412,4 +413,5 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
                       std::move(arguments), num_devices, handlers, deadline, mesh);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E140 for every target of the program's calls that has no handler, each listed once.
 absl::Status CheckHandlers(const DeviceProgram& program, const HandlerRegistry* handlers);
@@ -51,6 +52,7 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunOnThreads(
     int num_devices, const HandlerRegistry* handlers, absl::Duration deadline,
     const BaseMesh* mesh = nullptr);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_EXECUTOR_H_

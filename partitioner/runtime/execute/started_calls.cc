@@ -7,7 +7,8 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct StartedCalls::Open {
   int64_t number = 0;
@@ -62,4 +63,5 @@ absl::StatusOr<StartedCalls::Results> StartedCalls::Finish(int64_t number) {
   return std::move(open->results);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,8 @@
 #include "shardcall/collectives/communicator.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One thread at a time may use it.
 class StartedCalls {
@@ -50,6 +51,7 @@ class StartedCalls {
   int64_t last_ = 0;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STARTED_CALLS_H_

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 thread_local StepObserver* current = nullptr;
@@ -14,4 +15,5 @@ StepObserver* StepObserver::OfThisThread() { return current; }
 StepObserver::Scope::Scope(StepObserver* observer) : before_(std::exchange(current, observer)) {}
 StepObserver::Scope::~Scope() { current = before_; }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

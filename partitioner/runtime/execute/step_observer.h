@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class StepObserver {
  public:
@@ -36,6 +37,7 @@ class StepObserver {
   };
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_OBSERVER_H_

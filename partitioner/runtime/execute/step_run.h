@@ -20,7 +20,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class StartedCalls;
 
@@ -124,6 +125,7 @@ absl::StatusOr<std::vector<Tensor>> RunComputation(const DeviceProgram& program,
                                                    const DeviceContext& device, int index,
                                                    std::vector<Tensor> arguments);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_STEP_RUN_H_

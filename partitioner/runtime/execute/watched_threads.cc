@@ -25,7 +25,8 @@
 #include "shardcall/sharding/base/steady_time.h"
 #include "shardcall/sharding/base/stop.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A child of fork() has none of them.
@@ -262,4 +263,5 @@ absl::Status RunWatched(const std::string& name, int num_devices, absl::Duration
 
 int ThreadsLeftBehind() { return LeftBehindHere() + CallsLeftBehind(); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

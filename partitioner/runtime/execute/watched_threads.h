@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // What the thread of device d runs. It writes to `running` where it is.
 using DeviceBody = std::function<void(int d, RunningSteps* running)>;
@@ -38,6 +39,7 @@ bool NeedsWatch(const DeviceProgram& program);
 // loaded, and have not returned yet. A process with such threads must not run exit handlers.
 int ThreadsLeftBehind();
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_EXECUTE_WATCHED_THREADS_H_

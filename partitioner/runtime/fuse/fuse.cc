@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Steps that run as one: a group, or a single step.
@@ -128,4 +129,5 @@ void FuseSteps(ProgramComputation* comp) {
   comp->steps = std::move(steps);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Rewrites the steps of a computation. Call this before last uses are determined.
 void FuseSteps(ProgramComputation* comp);
@@ -55,6 +56,7 @@ std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& su
 Step MakeFusedStep(ProgramComputation* comp, const StepSurvey& survey,
                    const std::vector<int>& members, const std::vector<bool>& needed);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSE_H_

@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kMaxOpen = 64;      // groups that can still grow
@@ -264,4 +265,5 @@ std::vector<int> GroupSteps(const ProgramComputation& comp, const StepSurvey& su
   return group;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

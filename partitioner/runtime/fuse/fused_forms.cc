@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using namespace scalar_ops;  // NOLINT: the names are only used here
@@ -90,4 +91,5 @@ LaneFn FindFusedForm(Opcode opcode, const LaneKernel& kernel, int same, bool rou
   return row == nullptr ? nullptr : row->find(type, same, round);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 #if defined(__GNUC__)
@@ -144,4 +145,5 @@ class Chains {
 
 void FusePolynomials(FusedData* data) { Chains(data).Fuse(); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

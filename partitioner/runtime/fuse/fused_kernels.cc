@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 void Decode(const uint16_t* in, float* out, int64_t n) {
@@ -40,4 +41,5 @@ void RoundToBf16(float* values, int64_t n) {
   fn(values, n);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

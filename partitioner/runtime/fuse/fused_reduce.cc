@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The partial sums of more columns would not fit into the cache together with the blocks.
@@ -89,4 +90,5 @@ void FusedReduction::Feed(const float* x, int64_t n) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

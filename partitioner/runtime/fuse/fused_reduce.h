@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/lanes/reduce_extreme.h"
 #include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether FusedReduction supports it: sums, maxima and minima of f32 and bf16, with a limited
 // number of columns.
@@ -40,6 +41,7 @@ class FusedReduction {
   float best_ = 0;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSED_REDUCE_H_

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/fuse/fuse.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Bytes that a block accesses: a third of a small L1 cache, which leaves room for prefetched lines.
@@ -313,4 +314,5 @@ Step MakeFusedStep(ProgramComputation* comp, const StepSurvey& survey,
   return FusedBuilder(comp, survey, needed).Build(members);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A register's memory.
 struct FusedRegister {
@@ -116,6 +117,7 @@ void DecodeBf16(const uint16_t* in, float* out, int64_t n);
 void EncodeBf16(const float* in, uint16_t* out, int64_t n);
 void RoundToBf16(float* values, int64_t n);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSED_STEP_H_

@@ -5,7 +5,8 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -74,4 +75,5 @@ const void* LoadView(int bytes, const FusedView& view, const void* source, int64
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

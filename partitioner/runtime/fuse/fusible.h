@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ElementwiseData : OpData {
   LaneKernel kernel;
@@ -38,6 +39,7 @@ struct MonoidReduceData : OpData {
 // The result has the operand's bytes.
 struct SameBytesData : OpData {};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_FUSE_FUSIBLE_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/fuse/fused_step.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 void Fill(int bytes, const void* element, void* to, int64_t n) {
@@ -346,4 +347,5 @@ absl::Status RunFused(StepRun& run) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

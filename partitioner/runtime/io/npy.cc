@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
@@ -192,4 +193,5 @@ std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims)
   return header + text;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // An array in numpy's representation, in C order and host byte order.
 struct NpyArray {
@@ -49,6 +50,7 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view bytes, absl::string_view nam
 // Header and data, version 1.
 std::string NpyHeader(char kind, int item_bytes, absl::Span<const int64_t> dims);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_NPY_H_

@@ -16,7 +16,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The place of a device's part in the global array.
@@ -313,4 +314,5 @@ bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_
   return true;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

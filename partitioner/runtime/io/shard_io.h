@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The fill of padding, and of the arrays on devices that a maximal sharding excludes. Poison is
 // NaN, large integers and true, so that a program that lacks a mask gives wrong results.
@@ -54,6 +55,7 @@ absl::StatusOr<Tensor> Unshard(absl::Span<const Tensor> locals, const LocalState
 bool SameParts(const LocalState& a, const LocalState& b, absl::Span<const int64_t> global_dims,
                int64_t num_devices);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_SHARD_IO_H_

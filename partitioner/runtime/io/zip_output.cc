@@ -8,7 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/base/whole_file.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 ZipOutput::ZipOutput(int file) : file_(file) { zip_error_init(&error_); }
 
@@ -61,4 +62,5 @@ zip_t* ZipOutput::Open(zip_error_t* error) {
   return zip;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include <zip.h>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ZipOutput {
  public:
@@ -26,6 +27,7 @@ class ZipOutput {
   zip_error_t error_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_IO_ZIP_OUTPUT_H_

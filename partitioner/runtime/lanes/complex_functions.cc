@@ -5,7 +5,8 @@
 #include <complex>
 #include <limits>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 #if defined(__HAVE_DISTINCT_FLOAT128) && __HAVE_DISTINCT_FLOAT128
@@ -135,4 +136,5 @@ std::complex<double> ComplexAtan2(std::complex<double> y, std::complex<double> x
   return Atan2<Widest>(y, x);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

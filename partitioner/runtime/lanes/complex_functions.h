@@ -7,7 +7,8 @@
 
 #include <complex>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // exp(y log x) on the principal branch. x^0 is 1; 0^y is 0 if y's real part is
 // positive, else NaN.
@@ -18,6 +19,7 @@ std::complex<double> ComplexPower(std::complex<double> x, std::complex<double> y
 std::complex<float> ComplexAtan2(std::complex<float> y, std::complex<float> x);
 std::complex<double> ComplexAtan2(std::complex<double> y, std::complex<double> x);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_COMPLEX_FUNCTIONS_H_

@@ -21,7 +21,8 @@
 #define SHARDCALL_LANES
 #endif
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -74,6 +75,7 @@ auto BestForCpu() {
 
 #endif
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_ISA_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/runtime/lanes/lane_loops.h"
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using namespace scalar_ops;  // NOLINT: the names are only used here
@@ -96,4 +97,5 @@ LaneFn FindArithmeticFn(Opcode opcode, ElementType type) {
   return row->of_predicates != nullptr ? row->of_predicates() : nullptr;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lanes/lane_loops.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct And {
@@ -240,4 +241,5 @@ LaneFn FindSelectFn(int element_bytes) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

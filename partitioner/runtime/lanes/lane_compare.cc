@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Eq {
@@ -151,4 +152,5 @@ LaneFn FindCompareFn(const CompareAttrs& attrs, ElementType type) {
   return nullptr;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

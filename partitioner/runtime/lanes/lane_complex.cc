@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/lanes/complex_functions.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename R>
@@ -216,4 +217,5 @@ LaneFn FindComplexFn(Opcode opcode, ElementType type) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

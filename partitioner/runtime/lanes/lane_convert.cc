@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct Pred {};
@@ -130,4 +131,5 @@ LaneFn FindConvertFn(ElementType from, ElementType to) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 #include "shardcall/partitioner/runtime/lanes/vector_math.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <typename T>
@@ -168,4 +169,5 @@ LaneFn FindFloatFn(Opcode opcode, ElementType type) {
   return nullptr;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 template <int kBytes>
@@ -224,4 +225,5 @@ LaneKernel FindLaneKernel(Opcode opcode, const Attributes* attrs,
   return k;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

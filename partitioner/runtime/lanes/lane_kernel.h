@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // in[k]: lanes of operand k. `out` may equal an in[k] with the same element width. `params` are
 // those of LaneKernel.
@@ -68,6 +69,7 @@ inline bool IsNarrow(ElementType type) {
   return IsFloat(type) && type != ElementType::kF32 && type != ElementType::kF64;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_KERNEL_H_

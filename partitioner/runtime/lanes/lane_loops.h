@@ -8,7 +8,8 @@
 
 #include "shardcall/partitioner/runtime/lanes/isa.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 template <typename Op, typename T>
 void UnaryLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
@@ -27,6 +28,7 @@ void BinaryLanes(const void* const* in, void* out, int64_t n, const int64_t*) {
   for (int64_t i = 0; i < n; ++i) o[i] = Op::template Do<T>(a[i], b[i]);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_LANE_LOOPS_H_

@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/runtime/lanes/lane_kernel.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // params: bits of the random number, bits of the result.
@@ -66,4 +67,5 @@ LaneFn FindStochasticConvertFn(ElementType from, ElementType random, ElementType
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

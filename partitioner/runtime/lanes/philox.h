@@ -5,11 +5,13 @@
 
 #include <cstdint>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Four random words for a 128-bit counter.
 void Philox4x32(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_PHILOX_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/lanes/scalar_ops.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kLanes = 64;
@@ -252,4 +253,5 @@ ReduceFn FindFloatMinimum(ElementType type) {
                                    : BestForCpu<Reduce<Min, float>>();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/runtime/lanes/reduce_kernels.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For float types. The result does not depend on the order, so the number of partial results is
 // chosen for the processor.
@@ -22,6 +23,7 @@ using WindowTapsFn = void (*)(const float* const* taps, int64_t count, float ini
                               int64_t n);
 WindowTapsFn FindWindowTaps(PartialOp op);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_EXTREME_H_

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kParts = kReduceParts;
@@ -274,4 +275,5 @@ ReduceFn FindReduceFn(PartialOp op, ElementType type) {
   return nullptr;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/sharding/element_type.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 inline constexpr int64_t kReduceParts = 16;
 
@@ -34,6 +35,7 @@ SumColumnsFn FindSumColumns();
 // start + the sum of column c.
 double FinishSum(double start, const double* parts, int64_t columns, int64_t c);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_REDUCE_KERNELS_H_

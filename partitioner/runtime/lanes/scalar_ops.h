@@ -12,7 +12,8 @@
 
 #include "shardcall/sharding/base/float_extrema.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace scalar_ops {
 
 // Arithmetic on the unsigned type of at least 32 bits, so nothing overflows.
@@ -184,6 +185,7 @@ struct Clamp {
 };
 
 }  // namespace scalar_ops
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_SCALAR_OPS_H_

@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <limits>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace vector_math {
 
 inline constexpr double kRound = 0x1.8p52;  // adding it rounds to an integer
@@ -189,6 +190,7 @@ inline float Sin(float x) {
 inline float Cos(float x) { return SinShifted(x, 1); }
 
 }  // namespace vector_math
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LANES_VECTOR_MATH_H_

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ComputationLowering {
  public:
@@ -100,6 +101,7 @@ class ComputationLowering {
   std::vector<bool> started_;        // by position, or empty; FindStarted
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_COMPUTATION_LOWERING_H_

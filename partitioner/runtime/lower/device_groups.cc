@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/process_lock.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status DeviceGroups::Make(const LowerContext& context, const CollectiveAttrs& attrs,
                                 DeviceGroups* out) {
@@ -190,4 +191,5 @@ std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module
   return all;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class DeviceGroups {
  public:
@@ -69,6 +70,7 @@ class DeviceGroups {
 // Communicator::PrepareGroups. Forms that cannot be run are skipped.
 std::vector<std::vector<std::vector<int>>> CollectiveGroups(const Module& module, int count);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_DEVICE_GROUPS_H_

@@ -20,7 +20,8 @@
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool SetsSizes(Opcode opcode) {
@@ -269,4 +270,5 @@ absl::Status LowerFullSizes(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

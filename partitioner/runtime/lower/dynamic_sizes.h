@@ -21,7 +21,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether an array of the module has a dynamic dimension, or an op makes one.
 bool HasDynamicSizes(const Module& module);
@@ -66,6 +67,7 @@ absl::Status LowerFullSizes(const LowerContext& context, Step* step);
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& module,
                                                               const LowerOptions& options);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_DYNAMIC_SIZES_H_

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_computation.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kMaxCallDepth = 400;  // frames on a device's stack
@@ -114,4 +115,5 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerAll(const Module& modu
   return std::shared_ptr<const DeviceProgram>(std::move(program));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class DynamicSource;
 
@@ -32,6 +33,7 @@ struct LowerOptions {
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                                                            const LowerOptions& options = {});
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_H_

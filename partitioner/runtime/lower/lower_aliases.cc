@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/lower/computation_lowering.h"
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<bool> ComputationLowering::Constant(const LowerContext& context, Slots* result) {
   // Nested literals need an explicit stack, since the input determines their depth.
@@ -50,7 +51,7 @@ constexpr bool AliasesHaveTheTrait() {
   for (int k = 0; k < kNumOpcodes; ++k) {
     const auto op = static_cast<Opcode>(k);
     if (kOpcodeNames[k].lower != "Alias" || op == Opcode::kConstant) continue;
-    if (!HasTrait(op, kAliases | kFree)) return false;
+    if ((kOpcodeNames[k].traits & (kAliases | kFree)) == 0) return false;
   }
   return true;
 }
@@ -144,4 +145,5 @@ absl::StatusOr<bool> ComputationLowering::KnownCall(const LowerContext& context,
   return FirstOperand(context, result);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
@@ -235,4 +236,5 @@ absl::Status LowerComputation(const Module& module, const LowerOptions& options,
       .Run();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

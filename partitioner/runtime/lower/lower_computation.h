@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // `live`: at kRunning. `position` is scratch with module.num_instructions() entries. Small
 // callees of `call` are lowered in place until *inline_budget, counted in instructions, is used
@@ -20,6 +21,7 @@ absl::Status LowerComputation(const Module& module, const LowerOptions& options,
                               int64_t* inline_budget, DeviceProgram* program,
                               ProgramComputation* out);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_COMPUTATION_H_

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/runtime/lower/lower.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The instruction to lower, and its module.
 class LowerContext {
@@ -54,6 +55,7 @@ using LowerFn = absl::Status (*)(const LowerContext& context, Step* step);
 // Custom calls that enter and leave a manual region (global mode).
 absl::Status LowerManualBoundary(const LowerContext& context, Step* step);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_OP_H_

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_table.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // What the started call executes, over slots of its own: the operands, then the results.
@@ -145,4 +146,5 @@ void LowerDone(int32_t number, Step* step) {
   step->data = std::make_unique<OpData>();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // By position in the computation: starts (and their updates) of single collectives whose only user
 // is the matching done. Others run synchronously. `position` is by instruction.
@@ -26,6 +27,7 @@ absl::Status LowerStart(const LowerContext& context, absl::Span<const int32_t> o
 // A step whose results are set already; it reads that number.
 void LowerDone(int32_t number, Step* step);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_STARTED_H_

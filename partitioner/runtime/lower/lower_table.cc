@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr LowerFn kLowerings[] = {
@@ -69,4 +70,5 @@ LeafShape MakeLeafShape(const Shape& shape) {
   return leaf;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,10 +5,12 @@
 
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status LowerByOpcode(const LowerContext& context, Step* step);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_LOWER_TABLE_H_

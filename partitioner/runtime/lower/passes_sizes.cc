@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether every dynamic dimension of `from` is dynamic in `to`.
@@ -108,4 +109,5 @@ bool PassesWell(const Module& m, const Instruction& i) {
   return !HasTrait(i.opcode, kAsyncForm) || !HasDynamicLeaf(*i.shape);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

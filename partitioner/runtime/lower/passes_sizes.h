@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether some leaf has a dynamic dimension.
 bool HasDynamicLeaf(const Shape& shape);
@@ -14,6 +15,7 @@ bool HasDynamicLeaf(const Shape& shape);
 // as static. True for all others.
 bool PassesWell(const Module& module, const Instruction& instr);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_PASSES_SIZES_H_

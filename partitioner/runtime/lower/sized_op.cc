@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Id = absl::StatusOr<InstrId>;
@@ -280,4 +281,5 @@ absl::StatusOr<InstrId> BuildSizedOp(CheckedBuilder& builder, const Instruction&
   return kSized[static_cast<int>(instr.opcode)].make(op);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

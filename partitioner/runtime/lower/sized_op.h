@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/build/checked_builder.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // How an op is handled for dynamic shapes, by its row of the op table.
 enum class SizedForm {
@@ -27,6 +28,7 @@ absl::StatusOr<InstrId> BuildSizedOp(CheckedBuilder& builder, const Instruction&
                                      absl::Span<const Shape* const> bounds,
                                      absl::InlinedVector<InstrId, 4> operands);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_LOWER_SIZED_OP_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct ConvolutionData : OpData {
   WindowDims window;
@@ -27,6 +28,7 @@ bool IsFastConvolution(const ConvolutionData& data, ElementType lhs, ElementType
 // into the result. The results for an image do not depend on the number of images.
 absl::Status RunFastConvolution(StepRun& run);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_CONVOLUTION_H_

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool Contains(Ints values, int64_t v) {
@@ -88,4 +89,5 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct IndexMap {
   Dims operand_dims;
@@ -46,6 +47,7 @@ struct IndexMapSpec {
 };
 absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec, IndexMap* out);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_INDEX_MAP_H_

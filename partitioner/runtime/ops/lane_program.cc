@@ -15,7 +15,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 constexpr int kMaxInlineDepth = 64;
@@ -279,4 +280,5 @@ void LaneRunner::Run(const void* const* params, void* const* results, int64_t n)
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

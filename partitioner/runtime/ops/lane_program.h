@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/runtime/tensor.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct LaneOp {
   LaneKernel kernel;
@@ -61,6 +62,7 @@ class LaneRunner {
   std::vector<Tensor> storage_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_LANE_PROGRAM_H_

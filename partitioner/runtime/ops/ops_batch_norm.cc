@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct BatchNormData : OpData {
@@ -130,4 +131,5 @@ absl::Status LowerBatchNormGrad(const LowerContext& context, Step* step) {
   return Lower(context, 0b10001, RunGrad, step);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

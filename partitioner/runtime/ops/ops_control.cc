@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::vector<Tensor> TakeAll(StepRun& run, int first = 0) {
@@ -166,4 +167,5 @@ absl::Status LowerCall(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

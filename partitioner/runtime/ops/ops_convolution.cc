@@ -17,7 +17,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // im2col of image `b` for features [f0, f0 + features): one row per output position, [window..,
@@ -143,4 +144,5 @@ absl::Status LowerConvolution(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

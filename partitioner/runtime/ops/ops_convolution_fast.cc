@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Bytes of windows that are laid out at a time: as a rule, and at most if rows are long.
@@ -431,4 +432,5 @@ absl::Status RunFastConvolution(StepRun& run) {
               : Run<float>(run, data, ElementType::kF32);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Status RunElementwise(StepRun& run) {
@@ -68,4 +69,5 @@ absl::Status LowerElementwise(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct PermuteData : OpData {
@@ -173,4 +174,5 @@ absl::Status LowerRaggedAllToAll(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

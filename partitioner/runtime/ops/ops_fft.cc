@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct FftData : OpData {
@@ -54,4 +55,5 @@ absl::Status LowerFft(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct GatherData : OpData {
@@ -179,4 +180,5 @@ absl::Status LowerScatter(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

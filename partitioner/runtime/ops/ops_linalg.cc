@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/float_arrays.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Complex = std::complex<double>;
@@ -143,4 +144,5 @@ absl::Status LowerTriangularSolve(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -21,7 +21,8 @@
 #include "shardcall/sharding/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct ManualLeaf {
@@ -260,4 +261,5 @@ absl::Status LowerManualBoundary(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 #include "shardcall/sharding/narrow_float.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct RngOpData : OpData {
@@ -157,4 +158,5 @@ absl::Status LowerRngGetAndUpdateState(const LowerContext& context, Step* step) 
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

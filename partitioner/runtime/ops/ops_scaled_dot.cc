@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Id = absl::StatusOr<InstrId>;
@@ -112,4 +113,5 @@ absl::Status LowerScaledDot(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

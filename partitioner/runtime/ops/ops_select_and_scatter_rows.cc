@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/runtime/ops/select_and_scatter.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Updates, per lane, the value chosen so far and the index of its element.
@@ -94,4 +95,5 @@ absl::Status RunRowSelectAndScatter(StepRun& run) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 struct SliceData : OpData {
@@ -183,4 +184,5 @@ absl::Status LowerDynamicUpdateSlice(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/runtime/ops/window.h"
 #include "shardcall/partitioner/runtime/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct SelectAndScatterData : OpData {
   LaneProgram select, scatter;
@@ -24,6 +25,7 @@ bool IsRowSelectAndScatter(const SelectAndScatterData& data, const LeafShape& re
 // Handles the last dimension at once: the same selections and sums in the same order.
 absl::Status RunRowSelectAndScatter(StepRun& run);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_SELECT_AND_SCATTER_H_

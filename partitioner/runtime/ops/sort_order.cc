@@ -9,7 +9,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/numeric/bits.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether two scalars are the same function, one of parameter 2k and the other of 2k + 1.
@@ -156,4 +157,5 @@ void StableOrder(absl::Span<const int64_t> keys, bool descending, absl::Span<int
   for (int64_t i = 0; i < n; ++i) order[i] = static_cast<int64_t>(values[i] & mask);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/runtime/ops/lane_program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A comparator `f(a) < f(b)` or `f(a) > f(b)`, where a are the even parameters, b the odd ones,
 // and f is the same function for both.
@@ -37,6 +38,7 @@ bool NumberKeys(ElementType type, absl::Span<int64_t> keys);
 void StableOrder(absl::Span<const int64_t> keys, bool descending, absl::Span<int64_t> order,
                  std::vector<uint64_t>* scratch);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_SORT_ORDER_H_

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/ir/attributes.h"
 #include "shardcall/partitioner/runtime/tensor.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // A Window that owns its values.
 struct WindowDims {
@@ -65,6 +66,7 @@ class WindowIndices {
   Dims width_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_WINDOW_H_

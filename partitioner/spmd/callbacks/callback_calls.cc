@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Whether the text is one dictionary in braces, with matching braces and quotes.
@@ -114,4 +115,5 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   return out;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

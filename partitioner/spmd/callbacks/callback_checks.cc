@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // ": dims 1 and 2 are swapped" if that is the only difference.
@@ -137,4 +138,5 @@ absl::Status CallbackContext::CheckLike(const Shape* global, const Shape* local,
                       local == nullptr ? "no shape" : local->ToString(false));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -133,4 +134,5 @@ absl::StatusOr<LocalValue> CallbackContext::Collective(absl::StatusOr<InstrId> i
   return x;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
     : l_(l),
@@ -132,4 +133,5 @@ const Sharding* CallbackContext::At(Decision::States states, int i) const {
   return states[i]->mesh() == view_.mesh ? states[i] : view_.Replicated(states[i]->rank());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

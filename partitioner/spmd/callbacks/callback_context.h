@@ -14,7 +14,8 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_memo.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For one call; it must not outlive the localizer and the decision. Large since it has every
 // function of PartitionContext, and a check of the arguments for most of them.
@@ -108,6 +109,7 @@ class CallbackContext : public PartitionContext {
   size_t records_seen_ = 0;  // number of collective records noted so far
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_

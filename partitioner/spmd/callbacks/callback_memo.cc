@@ -3,7 +3,8 @@
 
 #include "shardcall/partitioner/ir/build/splice.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 std::vector<InstrId> Replay(
     const CallbackRecord& record, const Module& global, InstrId id, Emitter& emitter,
@@ -48,4 +49,5 @@ std::vector<InstrId> Replay(
   return results;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // One callback's work: operands it asked for and instructions it made, in order.
 struct CallbackRecord {
@@ -43,6 +44,7 @@ std::vector<InstrId> Replay(
     const CallbackRecord& record, const Module& global, InstrId id, Emitter& emitter,
     absl::FunctionRef<InstrId(int operand, const Sharding* sharding)> operand);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_MEMO_H_

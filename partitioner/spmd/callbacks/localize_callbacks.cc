@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Calls the author's function, which may throw.
@@ -83,4 +84,5 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   return status_;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include "absl/algorithm/container.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 ControlEdges::ControlEdges(const Module& global, Module* local) : global_(global), local_(*local) {
   for (int i = 0; i < global_.num_instructions(); ++i) {
@@ -62,4 +63,5 @@ void ControlEdges::Keep(CompId comp) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,7 +8,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class ControlEdges {
  public:
@@ -35,6 +36,7 @@ class ControlEdges {
   absl::flat_hash_map<InstrId, Ends> ends_;  // of both sides of each edge
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_CONTROL_EDGES_H_

@@ -8,7 +8,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/permute_sources.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -137,4 +138,5 @@ InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
   return r;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 namespace {
 
@@ -276,4 +277,5 @@ void Emitter::RecordAsWritten(InstrId id, int64_t num_devices) {
   Record(id, group_size, num_groups);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "shardcall/partitioner/spmd/localize/collective_record.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class Emitter {
  public:
@@ -108,6 +109,7 @@ class Emitter {
   InstrId partition_id_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EMITTER_H_

@@ -6,7 +6,8 @@
 
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -129,7 +130,7 @@ InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> a
 
 InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                     const ShardRanges& ranges, InstrId fill) {
-  if (!ranges.LeavesExtent()) return x;
+  if (!ranges.LeavesBounds()) return x;
   GraphBuilder& b = e.builder();
   const Shape* shape = b.shape(x);
   InstrId inside;
@@ -143,10 +144,11 @@ InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> ax
     const auto splat = [&](int64_t v) {
       return b.BroadcastScalar(b.ConstantInt(kIndex, v), b.shape(iota));
     };
-    inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, index, splat(0)),
-                      b.Compare(Direction::kLt, index, splat(ranges.extent)));
+    inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, index, splat(ranges.begin)),
+                      b.Compare(Direction::kLt, index, splat(ranges.end)));
   }
   return b.Select(inside, x, b.BroadcastScalar(fill, shape));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

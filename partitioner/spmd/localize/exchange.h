@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/sharding/exchange/ranges.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // x: the local shard; dimension `dim` is sharded along `axes`. The result has `length` elements
 // there. The emitter's cause is recorded with each collective.
@@ -18,6 +19,7 @@ InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> a
 InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                     const ShardRanges& ranges, InstrId fill);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_EXCHANGE_H_

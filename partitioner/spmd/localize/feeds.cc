@@ -7,7 +7,8 @@
 
 #include "shardcall/partitioner/spmd/localize/one_device.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // A leaf of the transferred data.
@@ -151,4 +152,5 @@ void LocalizeFeed(Localizer& l, const LocalOp& op) {
   l.StoreResults(op.id, op.decision, produced);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

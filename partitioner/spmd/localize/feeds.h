@@ -6,11 +6,13 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Stores the results of an infeed, or the token of an outfeed.
 void LocalizeFeed(Localizer& l, const LocalOp& op);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_FEEDS_H_

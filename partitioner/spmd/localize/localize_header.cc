@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The flat index of the leaf at `index` of a tuple shape, or -1 if `index` is not a leaf.
@@ -108,4 +109,5 @@ void Localizer::MakeHeader() {
       aliases.end());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
@@ -130,4 +131,5 @@ std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
   return std::vector<const Sharding*>(d.produced.begin(), d.produced.end());
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -21,7 +21,8 @@
 #include "shardcall/partitioner/spmd/localize/whole_copies.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct CallbackMemo;       // callback_memo.h
 class OneDeviceLocalizer;  // one_device.h
@@ -164,6 +165,7 @@ LocalIds AssembleOperands(Localizer& l, const LocalOp& op);
 // Records `op`, a collective of the input program or its start, of which `result` is a leaf.
 void RecordProgramsOwn(Localizer& l, const LocalOp& op, InstrId result);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_LOCALIZER_H_

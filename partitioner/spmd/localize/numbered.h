@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/ir/build/builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Turns on value numbering during its lifetime, so that partition-id arithmetic and masks are
 // shared within a computation.
@@ -24,6 +25,7 @@ class Numbered {
   bool before_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_NUMBERED_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 ElementType BitsOfSize(int bits) {
@@ -161,4 +162,5 @@ void OneDeviceLocalizer::Localize(const LocalOp& op) {
   l_.StoreResults(op.id, op.decision, produced);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class OneDeviceLocalizer {
  public:
@@ -33,6 +34,7 @@ class OneDeviceLocalizer {
 InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_ONE_DEVICE_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/sharding/convert.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const std::string& StatedShardings::TextOf(const Sharding* sharding) {
   const auto [it, is_new] = texts_.try_emplace(sharding);
@@ -39,4 +40,5 @@ const FrontendAttributes* StatedShardings::With(const FrontendAttributes* given,
   return InternFrontendAttributes(context_, entries);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

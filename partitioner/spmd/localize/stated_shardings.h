@@ -19,7 +19,8 @@
 #include "shardcall/sharding/shape.h"
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class StatedShardings {
  public:
@@ -49,6 +50,7 @@ class StatedShardings {
   absl::flat_hash_map<const Sharding*, std::string> texts_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_STATED_SHARDINGS_H_

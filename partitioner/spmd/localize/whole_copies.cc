@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/import/export.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 CompId WholeCopies::Of(CompId global) {
   if (cloner_ == nullptr) cloner_ = std::make_unique<ModuleCloner>(program_.module, &local_);
@@ -48,4 +49,5 @@ void WholeCopies::Copy(CompId comp) {
   cloner_->SetRoot(comp);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

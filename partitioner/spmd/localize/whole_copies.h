@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class WholeCopies {
  public:
@@ -25,6 +26,7 @@ class WholeCopies {
   std::unique_ptr<ModuleCloner> cloner_;  // as large as the program; made when first needed
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_LOCALIZE_WHOLE_COPIES_H_

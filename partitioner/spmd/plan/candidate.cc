@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 int DimOfFactor(const ShardingRule& rule, int t, int f) {
   const TensorFactors& tensor = rule.tensor(t);
@@ -53,4 +54,15 @@ double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shap
   return bytes;
 }
 
-}  // namespace shardcall::inline internal
+void AddEmittedExchange(const ShardRanges& ranges, double row, Candidate* candidate) {
+  const ExchangePlan plan = PlanExchange(ranges);
+  if (plan.gather) candidate->emitted.push_back(row * plan.sent);
+  for (const RangePart& p : plan.parts) {
+    if (p.own || p.pairs.empty()) continue;
+    const double sent = static_cast<double>(p.size) * static_cast<double>(p.pairs.size());
+    candidate->emitted.push_back(row * sent / static_cast<double>(ranges.num_shards));
+  }
+}
+
+}  // namespace internal
+}  // namespace shardcall

@@ -10,10 +10,12 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/sharding/exchange/ranges.h"
 #include "shardcall/sharding/rule/rule.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // An op with its rule, and the flat leaves of its operands and results. What is decided for it is
 // decided for all ops with the same rule and states, so nothing else of them may be looked at, such
@@ -29,6 +31,7 @@ struct OpQuery {
   // By operand: the first operand that is the same value, which is resharded once for both. Empty
   // if all differ.
   absl::Span<const int> first_with;
+  absl::Span<const Source> sources = {};  // by operand; empty: none has one
 
   const Instruction& instr() const { return module.instr(id); }
   const Shape* result(int k) const { return instr().shape->leaf(k); }
@@ -74,6 +77,11 @@ bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingR
 double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shape* const> shapes,
                      absl::Span<const Sharding* const> states, int* collectives);
 
-}  // namespace shardcall::inline internal
+// Adds the collectives of an exchange that the strategy emits itself, of a shard with `row` bytes
+// for each element along the dimension.
+void AddEmittedExchange(const ShardRanges& ranges, double row, Candidate* candidate);
+
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_CANDIDATE_H_

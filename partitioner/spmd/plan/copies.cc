@@ -5,7 +5,8 @@
 
 #include "absl/container/inlined_vector.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using States = absl::InlinedVector<const Sharding*, 8>;
@@ -77,4 +78,5 @@ const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
   return made;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -18,7 +18,8 @@
 #include "shardcall/sharding/base/intern_table.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The states in which a value is available, in the order in which they were made. Interned, so that
 // equal lists are the same pointer. Null if there are none.
@@ -67,6 +68,7 @@ class CopyTable {
   InternTable<Copies>& lists_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_COPIES_H_

@@ -9,7 +9,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/terminal_text.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void MissingRules::Visit(InstrId id) {
   if (!behind_.empty()) behind_[id.value] = BehindMissing(id);
@@ -177,4 +178,5 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
   return FormatDiagnostic(e);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -11,7 +11,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class MissingRules {
  public:
@@ -64,6 +65,7 @@ class MissingRules {
   bool callers_known_ = false;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_MISSING_RULES_H_

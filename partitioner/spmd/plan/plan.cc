@@ -26,6 +26,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       table_(program, propagation, options.cost, &memo->copies),
       plan_(table_.plan()),
       chooser_(program, options.cost, table_),
+      waiting_(program, options.cost, table_),
       missing_(program, rules, table_, &errors_) {}
 
 void Planner::PlanInstruction(InstrId id) {
@@ -63,6 +64,7 @@ void Planner::PlanInstruction(InstrId id) {
 
 absl::Status Planner::PlanComputation(CompId comp) {
   table_.StartComputation(plan_.trip_count[comp.value]);
+  waiting_.StartComputation(module_.comp(comp).root);
   for (InstrId id : module_.comp(comp).instructions) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
     PlanInstruction(id);

@@ -20,11 +20,13 @@
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 struct Exchange;  // spmd/plan/candidate.h
 struct Strategy;  // spmd/plan/strategy.h
 struct PlanMemo;  // spmd/plan/plan_memo.h
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall SHARDCALL_PUBLIC {
 
@@ -68,6 +70,7 @@ struct Decision {
   absl::Span<const Exchange> exchanges;                     // of operands, after they are resharded
   double bytes = 0;    // sent by one device: for reshards, exchanges, and by the strategy
   double seconds = 0;  // by the cost model
+  double saved = 0;    // seconds that were charged for operands that nothing reads after all
   // The cheapest candidate of each other strategy.
   absl::Span<const DearerCandidate> dearer;
 };

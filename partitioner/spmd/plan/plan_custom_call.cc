@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The text of the rule that has the factor, with a caret below the factor; empty if it is not in
@@ -138,4 +139,5 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

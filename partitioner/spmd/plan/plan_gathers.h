@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The gathers of an op with a rule, under `decision`.
 absl::InlinedVector<Gather, 4> FindGathers(PlanTable& table, const Instruction& instr,
@@ -22,6 +23,7 @@ void NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kind, Decisio
 void NoteWholeResults(PlanTable& table, InstrId id, Decision::States produced,
                       Decision::States wanted);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_GATHERS_H_

@@ -9,9 +9,11 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/sharding/base/intern_table.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct PlanMemo {
   struct Entry {
@@ -21,6 +23,7 @@ struct PlanMemo {
     absl::Span<const Sharding* const> operands, wanted;
     absl::Span<const Copies* const> copies;  // of operands; empty: no copies
     absl::Span<const int> first_with;        // as in OpQuery
+    absl::Span<const Source> sources;        // as in OpQuery
     const Decision* decision;
     bool moves;                  // an operand or a result is resharded
     absl::string_view fallback;  // empty: none
@@ -30,6 +33,7 @@ struct PlanMemo {
   InternTable<Copies> copies;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_

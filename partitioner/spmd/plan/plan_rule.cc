@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 const PlanMemo::Entry* Planner::Decide(const OpQuery& query, int region) {
   const Instruction& instr = module_.instr(query.id);
@@ -22,6 +23,7 @@ const PlanMemo::Entry* Planner::Decide(const OpQuery& query, int region) {
   made->wanted = arena.Copy(query.wanted);
   made->copies = arena.Copy(query.copies);
   made->first_with = arena.Copy(query.first_with);
+  made->sources = arena.Copy(query.sources);
   IndexSet allowed;
   const Decision* d = chooser_.Choose(query, &allowed);
   OpQuery decided = query;
@@ -61,7 +63,28 @@ Planner::OperandIndices Planner::FirstWithValue(InstrId id) const {
   return first;
 }
 
+Sources Planner::SourcesOfOperands(InstrId id) const {
+  Sources out;
+  if (!ReadsSources(module_.instr(id).opcode)) return out;
+  const auto operands = module_.operands(id);
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const InstrId source = SourceOf(module_, operands[k]);
+    if (!source.valid()) continue;
+    const Instruction& operand = module_.instr(operands[k]);
+    out.resize(operands.size());
+    out[k] = {operand.opcode, operand.attrs, module_.instr(source).shape, table_.State(source, 0)};
+    const Decision* d = plan_.ops[operands[k].value].decision;
+    if (d != nullptr && table_.num_uses(operands[k]) == 1) out[k].saved = d->seconds;
+  }
+  return out;
+}
+
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
+  if (!waiting_.PlanSum(id, rule)) PlanByRule(id, rule);
+  waiting_.Note(id, rule);
+}
+
+void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
   const int region = program_.region_of[id.value];
   CopyList copies;
@@ -76,22 +99,26 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
   for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));
   const OperandIndices first_with = FirstWithValue(id);
   for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
+  const Sources sources = SourcesOfOperands(id);
+  for (const Source& s : sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
   hash = FinishHash(hash);
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
            e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
            e.copies == absl::MakeConstSpan(copies) &&
-           e.first_with == absl::MakeConstSpan(first_with);
+           e.first_with == absl::MakeConstSpan(first_with) &&
+           e.sources == absl::MakeConstSpan(sources);
   });
   if (entry == nullptr) {
     ++plan_.memo_misses;
     const Shapes shapes = table_.OperandShapes(id);
-    entry = Decide({module_, id, &rule, shapes, operands, copies, wanted, first_with}, region);
+    entry =
+        Decide({module_, id, &rule, shapes, operands, copies, wanted, first_with, sources}, region);
     memo_.decisions.Insert(hash, entry);
   } else {
     ++plan_.memo_hits;
   }
-  table_.Charge(entry->decision->bytes, entry->decision->seconds);
+  table_.Charge(entry->decision->bytes, entry->decision->seconds - entry->decision->saved);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
   if (instr.opcode == Opcode::kCustomCall) {
@@ -138,4 +165,5 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   table_.Finish(id, kind, table_.Keep(d));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 enum class Form { kParameter, kConstant, kAlias, kWhile, kConditional, kCall, kBarrier };
@@ -178,4 +179,5 @@ void Planner::PlanManual(InstrId id) {
   PlanRule(id, *rules_.rule(id));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,8 @@
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The rules of decisions that are not the op's own, as long as the Context lives.
@@ -202,4 +203,5 @@ double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const C
   return plan.bytes;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/sharding/cost_model.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 using States = absl::InlinedVector<const Sharding*, 12>;
 using Shapes = absl::InlinedVector<const Shape*, 12>;
@@ -44,6 +45,8 @@ class PlanTable {
   // stays empty if no operand has any.
   States OperandStates(InstrId id, CopyList* copies = nullptr) const;
   Shapes OperandShapes(InstrId id) const;
+  // How many operands `id` is.
+  uint32_t num_uses(InstrId id) const { return num_uses_[id.value]; }
   // The instruction that reads `id` last; invalid if none does.
   InstrId last_user(InstrId id) const { return last_user_[id.value]; }
 
@@ -89,6 +92,7 @@ class PlanTable {
   std::vector<InstrId> last_user_;  // by instruction
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_TABLE_H_

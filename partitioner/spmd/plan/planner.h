@@ -13,8 +13,10 @@
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/partitioner/spmd/plan/rule_chooser.h"
+#include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class Planner {
  public:
@@ -39,9 +41,12 @@ class Planner {
 
   // plan_rule.cc
   using OperandIndices = absl::InlinedVector<int, 12>;
+  Sources SourcesOfOperands(InstrId id) const;  // empty if none has one
   // For each operand the first one that is the same value; empty if all differ.
   OperandIndices FirstWithValue(InstrId id) const;
   void PlanRule(InstrId id, const ShardingRule& rule);
+  // The same of an op that does not add sums that wait.
+  void PlanByRule(InstrId id, const ShardingRule& rule);
   const PlanMemo::Entry* Decide(const OpQuery& query, int region);
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
 
@@ -76,12 +81,14 @@ class Planner {
   PlanTable table_;
   Plan& plan_;  // the table's
   RuleChooser chooser_;
+  WaitingSums waiting_;
   MissingRules missing_;
   absl::flat_hash_set<std::string> warned_;  // targets and factors that W204 has named
   bool any_maximal_ = false;                 // some sharding names one device
   std::vector<std::string> errors_;          // E104, E106, E150
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_PLANNER_H_

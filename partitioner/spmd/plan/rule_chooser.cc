@@ -11,7 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Order = RuleChooser::Order;
@@ -47,14 +48,15 @@ absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
 class RuleChooser::Comparison {
  public:
   double limit() const {
-    return best_ == nullptr ? std::numeric_limits<double>::infinity() : best_->d.seconds;
+    return best_ == nullptr ? std::numeric_limits<double>::infinity()
+                            : best_->d.seconds - best_->d.saved;
   }
   // Where the next candidate is made.
   Candidate* next() { return next_; }
   // Counts the next candidate. It is not `cheaper` if it was not completed.
   void Count(bool cheaper) {
     if (next_->d.seconds == std::numeric_limits<double>::infinity()) {
-      refused_ = true;
+      refused_ = refused_ || next_->d.strategy->rule == nullptr;
       return;
     }
     Note(next_->d);
@@ -62,7 +64,8 @@ class RuleChooser::Comparison {
     best_ = next_;
     next_ = best_ == &drafts_[0] ? &drafts_[1] : &drafts_[0];
   }
-  // Whether a strategy could not run some candidate.
+  bool sends_nothing() const { return best_ != nullptr && best_->d.bytes == 0; }
+  // Whether a strategy could not run some candidate by the op's own rule.
   bool refused() const { return refused_; }
   const Decision& Best() {
     absl::c_copy_if(cheapest_, std::back_inserter(dearer_),
@@ -102,9 +105,11 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
   for (const AxisList& a : out->own_axes) out->axes.push_back(a);
   d.factor_axes = out->axes;
   int collectives = 0;
+  double most_saved = 0;
+  for (const Source& s : op.sources) most_saved += s.saved;
   const auto too_dear = [&] {
     d.seconds = cost_.Seconds(d.bytes, collectives);
-    return d.seconds >= limit;
+    return d.seconds - most_saved >= limit;
   };
   const int num_operands = static_cast<int>(op.shapes.size());
   for (int k = 0; k < num_operands; ++k) {
@@ -140,7 +145,7 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
   collectives += static_cast<int>(out->emitted.size());
   d.seconds =
       cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, op.module, instr, d);
-  return d.seconds < limit;
+  return d.seconds - d.saved < limit;
 }
 
 void RuleChooser::Offer(const OpQuery& op, const Strategy& strategy, Comparison* comparison) {
@@ -211,6 +216,8 @@ const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
       Offer(op, *strategy, &comparison);
       continue;
     }
+    // What moves data is not made faster by sending more than nothing, except for its operands.
+    if (strategy->seconds == nullptr && op.sources.empty() && comparison.sends_nothing()) continue;
     ShardingRule rule;
     if (!strategy->rule(op, &rule)) continue;
     OpQuery by_its_rule = op;
@@ -252,4 +259,5 @@ std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
   return "";
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class RuleChooser {
  public:
@@ -48,6 +49,7 @@ class RuleChooser {
   PlanTable& table_;
 };
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+#include <array>
+
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The strategy in each op's row.
@@ -16,12 +19,15 @@ constexpr const Strategy* kOwn[] = {
 // The ops that have others beside it.
 struct Several {
   Opcode opcode;
-  const Strategy* strategies[2];
+  const Strategy* strategies[3];  // the last ones may be null
 };
 constexpr Several kSeveral[] = {
+    {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy}},
     {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
+    {Opcode::kPad, {&kPadStrategy, &kPadThroughStrategy}},
+    {Opcode::kReshape, {&kLocalStrategy, &kReshapeExchangeStrategy}},
     {Opcode::kReduceWindow, {&kReduceWindowStrategy, &kCumulativeStrategy}},
-    {Opcode::kSlice, {&kSliceStrategy, &kSliceSumStrategy}},
+    {Opcode::kSlice, {&kSliceStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
 };
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
@@ -71,9 +77,24 @@ double TouchedShardBytes(const Module& module, const Instruction& instr, const D
 
 absl::Span<const Strategy* const> StrategiesOf(Opcode opcode) {
   for (const Several& row : kSeveral) {
-    if (row.opcode == opcode) return row.strategies;
+    if (row.opcode != opcode) continue;
+    const size_t count = row.strategies[2] == nullptr ? 2 : 3;
+    return absl::MakeConstSpan(row.strategies, count);
   }
   return absl::MakeConstSpan(&kOwn[static_cast<int>(opcode)], 1);
+}
+
+bool ReadsSources(Opcode opcode) {
+  static const std::array<bool, kNumOpcodes> reads = [] {
+    std::array<bool, kNumOpcodes> out{};
+    for (const Several& row : kSeveral) {
+      for (const Strategy* s : row.strategies) {
+        out[static_cast<int>(row.opcode)] |= s != nullptr && s->reads_sources;
+      }
+    }
+    return out;
+  }();
+  return reads[static_cast<int>(opcode)];
 }
 
 absl::Span<const Strategy* const> GeneralStrategies() { return kGeneral; }
@@ -103,4 +124,5 @@ double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Mo
   return cost.MemorySeconds(TouchedShardBytes(module, instr, decision));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,8 @@
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 class Localizer;  // localize/localizer.h
 struct LocalOp;   // localize/localizer.h
@@ -38,6 +39,8 @@ struct Strategy {
   // Adds the exchanges and emitted collectives of a candidate whose factors and states are given.
   // False: the op cannot run so. Null: there are none.
   bool (*complete)(const OpQuery& op, Candidate* candidate) = nullptr;
+  // Whether it reads OpQuery::sources.
+  bool reads_sources = false;
   // Seconds that one device computes under `decision`, by the formulas of `cost`. Null: it reads
   // its shards of the operands and writes those of the results.
   double (*seconds)(const CostModel& cost, const Module& module, const Instruction& instr,
@@ -55,6 +58,8 @@ struct Strategy {
 // The strategies of an op, its own first; more than one compete.
 absl::Span<const Strategy* const> StrategiesOf(Opcode opcode);
 inline const Strategy& StrategyOf(Opcode opcode) { return *StrategiesOf(opcode)[0]; }
+// Whether one of them reads OpQuery::sources.
+bool ReadsSources(Opcode opcode);
 // The strategies that every op with a rule can use beside its own.
 absl::Span<const Strategy* const> GeneralStrategies();
 
@@ -73,8 +78,10 @@ double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Mo
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 extern const Strategy kConvolutionSumStrategy, kCumulativeStrategy, kSliceSumStrategy;
-extern const Strategy kMovedStrategy;
+extern const Strategy kConcatenateThroughStrategy, kPadThroughStrategy, kSliceThroughStrategy;
+extern const Strategy kMovedStrategy, kReshapeExchangeStrategy;
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_STRATEGY_H_

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool IsDrawnOnce(const Instruction& instr) { return HasTrait(instr.opcode, kDrawsNumbers); }
 
@@ -15,4 +16,5 @@ InstrId TransferStart(const Module& module, InstrId end) {
   return module.instr(start).opcode == forms->start ? start : InstrId();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Whether the op draws random numbers, which would differ between devices (rng,
 // rng-get-and-update-state).
@@ -16,6 +17,7 @@ bool IsTransfer(Opcode opcode);
 // The start of the send or receive that `end` completes; invalid if `end` completes none.
 InstrId TransferStart(const Module& module, InstrId end);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_TRANSFERS_H_

@@ -3,7 +3,8 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 void RecordProgramsOwn(Localizer& l, const LocalOp& op, InstrId result) {
   const Module& m = l.local();
@@ -26,4 +27,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kCollectiveStrategy{.name = "as written", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concatenate along a sharded dimension: each device gets from every operand the range that its
-// tile of the result may need, and selects between them.
+// tile of the result may need, and selects between them. Where operands are slices or pads, what
+// these were made of may be exchanged instead: a roll sends its rows once.
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/read_through.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 int Dim(const Instruction& instr) {
   return static_cast<int>(instr.as<DimensionsAttrs>().dimensions[0]);
+}
+
+// What the tiles of the result need of an operand that begins at row `at` of it.
+ShardRanges RangesOfOperand(const Shape* operand, const Shape* result, int d, int64_t shards,
+                            int64_t at) {
+  ShardRanges r = ShardRanges::Of(operand->dim(d), shards);
+  r.step = r.length = CeilDiv(result->dim(d), shards);
+  r.offset = -at;
+  return r;
 }
 
 bool Complete(const OpQuery& op, Candidate* c) {
@@ -19,34 +31,74 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t n = c->produced[0]->num_shards(d);
   int64_t at = 0;
   for (size_t k = 0; k < op.shapes.size(); ++k) {
-    ShardRanges r = ShardRanges::Of(op.shapes[k]->dim(d), n);
-    r.step = r.length = CeilDiv(op.result(0)->dim(d), n);
-    r.offset = -at;
+    const ShardRanges r = RangesOfOperand(op.shapes[k], op.result(0), d, n, at);
     c->exchanges.push_back({static_cast<int>(k), d, r});
     at += op.shapes[k]->dim(d);
   }
   return true;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
+// The tile of the result: each of its elements comes from one of `operands`, whose rows have been
+// brought to their places.
+InstrId SelectOperand(Localizer& l, const LocalOp& op, int d, const LocalIds& operands) {
   GraphBuilder& b = l.builder();
-  const int d = Dim(op.instr);
   InstrId index;  // in the whole result, of each element of the tile
   {
     Numbered numbered(b);
     const InstrId start = l.emitter().TileStart(*op.decision.produced[0], op.instr.shape, d);
-    const InstrId iota = b.Iota(ElementType::kS32, b.shape(op.operands[0])->dims(), d);
+    const InstrId iota = b.Iota(ElementType::kS32, b.shape(operands[0])->dims(), d);
     index = b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
   }
-  InstrId result = op.operands[0];
+  InstrId result = operands[0];
   int64_t at = op.operand_shapes[0]->dim(d);
-  for (size_t k = 1; k < op.operands.size(); ++k) {
+  for (size_t k = 1; k < operands.size(); ++k) {
     const InstrId begin = b.BroadcastScalar(b.ConstantInt(ElementType::kS32, at), b.shape(index));
-    result = b.Select(b.Compare(Direction::kLt, index, begin), result, op.operands[k]);
+    result = b.Select(b.Compare(Direction::kLt, index, begin), result, operands[k]);
     at += op.operand_shapes[k]->dim(d);
   }
-  return {result};
+  return result;
+}
+
+LocalIds Emit(Localizer& l, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
+  return {SelectOperand(l, op, Dim(op.instr), op.operands)};
+}
+
+bool CompleteThrough(const OpQuery& op, Candidate* c) {
+  const int d = Dim(op.instr());
+  if (!c->produced[0]->IsDimSharded(d)) return false;
+  const int64_t n = c->produced[0]->num_shards(d);
+  bool any = false;
+  int64_t at = 0;
+  for (int k = 0; k < static_cast<int>(op.shapes.size()); ++k) {
+    const Shape* operand = op.shapes[k];
+    const ShardRanges r = RangesOfOperand(operand, op.result(0), d, n, at);
+    if (ReadsAlong(op.sources[k], operand, c->produced[0], d)) {
+      any = true;
+      AddReadThrough(op.sources[k], RangesOfSource(op.sources[k], d, r), c);
+    } else {
+      c->exchanges.push_back({k, d, r});
+    }
+    at += operand->dim(d);
+  }
+  return any;
+}
+
+LocalIds EmitThrough(Localizer& l, const LocalOp& op) {
+  const int d = Dim(op.instr);
+  const int64_t n = op.decision.produced[0]->num_shards(d);
+  LocalIds operands = op.operands;
+  int64_t at = 0;
+  for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
+    const Shape* operand = op.operand_shapes[k];
+    const Source source = SourceOfOperand(l, op, k);
+    if (ReadsAlong(source, operand, op.decision.produced[0], d)) {
+      const ShardRanges r = RangesOfOperand(operand, op.instr.shape, d, n, at);
+      operands[k] = ReadThrough(l, op, k, d, RangesOfSource(source, d, r));
+    }
+    at += operand->dim(d);
+  }
+  return {SelectOperand(l, op, d, operands)};
 }
 
 }  // namespace
@@ -55,5 +107,12 @@ constexpr Strategy kConcatenateStrategy{.name = "halo exchange of a concatenatio
                                         .crosses = HasDimInFirst,
                                         .complete = Complete,
                                         .emit = Emit};
+constexpr Strategy kConcatenateThroughStrategy{.name = "halo exchange of what is concatenated",
+                                               .rule = HasSource,
+                                               .crosses = HasDimInFirst,
+                                               .complete = CompleteThrough,
+                                               .reads_sources = true,
+                                               .emit = EmitThrough};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -4,7 +4,8 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/products.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -18,4 +19,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 constexpr Strategy kDotStrategy{
     .name = "masked product", .seconds = SecondsOfProducts, .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

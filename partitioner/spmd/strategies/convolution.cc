@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 DimLabels Labels(const Instruction& instr) {
@@ -78,16 +79,22 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   operands[0] = FilledOutside(l, op, 0, b.Zero(b.type(operands[0])));
   MaskContracted(l, op, &operands);
   ChangedWindow window(attrs.window);
+  absl::InlinedVector<Surplus, 2> surplus;
   for (const Exchange& e : op.decision.exchanges) {
     const int s = WindowDim(labels, e.dim);
-    window.SetPadding(s, *WindowOf(op.instr, labels, op.operand_shapes[0], *op.decision.rule, s,
-                                   e.ranges.num_shards));
+    const ShardedWindow on_shards = *WindowOf(op.instr, labels, op.operand_shapes[0],
+                                              *op.decision.rule, s, e.ranges.num_shards);
+    window.SetPadding(s, on_shards);
+    if (on_shards.surplus > 0) {
+      surplus.push_back({static_cast<int>(labels.out.spatial[s]), on_shards.surplus,
+                         op.decision.operands[0]->dim(e.dim), on_shards.begins});
+    }
     window.SetSize(s, b.shape(operands[1])->dim(static_cast<int>(labels.rhs.spatial[s])));
   }
   attrs.window = window.window();
   attrs.feature_group_count = LocalGroups(op, attrs.feature_group_count, labels.lhs.feature);
   attrs.batch_group_count = LocalGroups(op, attrs.batch_group_count, labels.lhs.batch);
-  return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  return CloneAndCut(l, op, operands, InternAttributes(l.context(), attrs), surplus);
 }
 
 // The spatial dimensions of operand and kernel share a reduction factor, and the result is whole
@@ -129,4 +136,5 @@ constexpr Strategy kConvolutionSumStrategy{.name = "halo exchange and sum of a c
                                            .seconds = SecondsOfProducts,
                                            .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

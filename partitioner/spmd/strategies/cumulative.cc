@@ -14,7 +14,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The dimension along which the op accumulates, if that is all that it does; else -1. `reverse`:
@@ -120,4 +121,5 @@ constexpr Strategy kCumulativeStrategy{.name = "totals of the shards before",
                                        .complete = Complete,
                                        .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // E122 unless each result that aliases an operand has the operand's local shape.
@@ -129,4 +130,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kCustomCallStrategy{.name = "padded", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

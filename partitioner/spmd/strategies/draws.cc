@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // For each device: the device with the same manual coordinate, and the free-axes coordinate of
@@ -89,4 +90,5 @@ absl::flat_hash_map<std::string, std::vector<int>> DrawingDevices(const Program&
   return Walk(program).Run();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

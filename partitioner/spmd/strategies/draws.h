@@ -9,7 +9,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/import/program.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // For each instruction that draws random numbers, by name: for each device, the device whose
 // numbers it has. Over a mesh a=2, b=2, an `rng` of the program gives {0, 0, 0, 0}; one in a region
@@ -17,6 +18,7 @@ namespace shardcall::inline internal {
 // 3}. A name shared by instructions with different lists is left out.
 absl::flat_hash_map<std::string, std::vector<int>> DrawingDevices(const Program& program);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_DRAWS_H_

@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/own_rows.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -42,4 +43,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kDynamicSliceStrategy{.name = "own rows of a window", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,8 @@
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/rows.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // Not where all starts are in one vector, as in legacy programs.
@@ -99,4 +100,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 constexpr Strategy kDynamicUpdateSliceStrategy{
     .name = "masked update", .crosses = Crosses, .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -3,7 +3,8 @@
 
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 bool HasDimInFirst(const OpQuery& op, int f) { return DimOfFactor(*op.rule, 0, f) >= 0; }
 
@@ -16,4 +17,24 @@ InstrId FilledOutside(Localizer& l, const LocalOp& op, int k, InstrId fill) {
   return x;
 }
 
-}  // namespace shardcall::inline internal
+LocalIds CloneAndCut(Localizer& l, const LocalOp& op, absl::Span<const InstrId> operands,
+                     const Attributes* attrs, absl::Span<const Surplus> surplus) {
+  if (surplus.empty()) return l.Clone(op, operands, attrs);
+  GraphBuilder& b = l.builder();
+  LocalOp larger = op;
+  for (const Shape*& shape : larger.result_shapes) {
+    std::vector<int64_t> dims(shape->dims().begin(), shape->dims().end());
+    for (const Surplus& s : surplus) dims[s.dim] += s.size;
+    shape = l.context().WithDims(shape, dims);
+  }
+  LocalIds results = l.Clone(larger, operands, attrs);
+  for (size_t k = 0; k < results.size(); ++k) {
+    std::vector<InstrId> starts(op.result_shapes[k]->rank(), b.Zero(ElementType::kS32));
+    for (const Surplus& s : surplus) starts[s.dim] = l.emitter().OfShard(s.axes, s.begins);
+    results[k] = b.DynamicSlice(results[k], starts, op.result_shapes[k]->dims());
+  }
+  return results;
+}
+
+}  // namespace internal
+}  // namespace shardcall

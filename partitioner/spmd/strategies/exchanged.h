@@ -3,9 +3,13 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Strategy::crosses of those that exchange any dimension of operand 0 that is one factor.
 bool HasDimInFirst(const OpQuery& op, int f);
@@ -14,6 +18,19 @@ bool HasDimInFirst(const OpQuery& op, int f);
 // from outside of the operand.
 InstrId FilledOutside(Localizer& l, const LocalOp& op, int k, InstrId fill);
 
-}  // namespace shardcall::inline internal
+// Along dimension `dim` of the results, each shard over `axes` has computed `surplus` more places
+// than its tile has, which begins at begins[shard].
+struct Surplus {
+  int dim;
+  int64_t size;
+  absl::Span<const AxisRef> axes;
+  std::vector<int64_t> begins;
+};
+// As Localizer::Clone, for an op that computes more than its tiles, which are then cut out.
+LocalIds CloneAndCut(Localizer& l, const LocalOp& op, absl::Span<const InstrId> operands,
+                     const Attributes* attrs, absl::Span<const Surplus> surplus);
+
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_

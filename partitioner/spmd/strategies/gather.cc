@@ -11,7 +11,8 @@
 #include "shardcall/partitioner/spmd/strategies/rows.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -79,4 +80,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kGatherStrategy{.name = "gather from own rows", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

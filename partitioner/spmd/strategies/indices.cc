@@ -3,7 +3,8 @@
 
 #include <vector>
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 InstrId WideIndices(GraphBuilder& b, InstrId indices) {
   const ElementType type = b.type(indices);
@@ -46,4 +47,5 @@ InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like) {
   return b.BroadcastScalar(b.ConstantInt(b.type(like), value), b.shape(like));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -5,7 +5,8 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The indices as s32 (s64 for u32 and 64-bit types), so that offsets can be subtracted without
 // wrapping.
@@ -20,6 +21,7 @@ InstrId ReplaceComponent(GraphBuilder& b, InstrId indices, InstrId component,
 InstrId SplatLike(GraphBuilder& b, InstrId scalar, InstrId like);
 InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_

@@ -3,7 +3,8 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 LocalIds Emit(Localizer& l, const LocalOp& op) {
@@ -22,4 +23,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kIotaStrategy{.name = "offset", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 std::vector<int> UnevenReduced(const LocalOp& op, int t) {
   std::vector<int> dims;
@@ -19,4 +20,5 @@ std::vector<int> UnevenReduced(const LocalOp& op, int t) {
   return dims;
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

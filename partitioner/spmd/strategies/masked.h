@@ -7,11 +7,13 @@
 
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Dimensions of operand t that are uneven because a reduction factor is sharded.
 std::vector<int> UnevenReduced(const LocalOp& op, int t);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_

@@ -8,7 +8,8 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The axes that `leading` states have on factors that the op cannot have sharded.
@@ -72,4 +73,5 @@ constexpr Strategy kMovedStrategy{.name = "moved",
                                   .propose = Propose,
                                   .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,8 @@
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/spmd/strategies/rows.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Dims = absl::InlinedVector<int64_t, 8>;
@@ -59,4 +60,5 @@ InstrId TakeOwnRows(Localizer& l, InstrId x, const Shape* global, const Sharding
   return b.Select(mask, taken, b.BroadcastScalar(none, shape));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

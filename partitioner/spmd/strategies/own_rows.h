@@ -7,7 +7,8 @@
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // `size` rows of dimension `dim` from row `start` on, an integer scalar that lies within the whole.
 struct RowsOfDim {
@@ -21,6 +22,7 @@ struct RowsOfDim {
 InstrId TakeOwnRows(Localizer& l, InstrId x, const Shape* global, const Sharding& s,
                     absl::Span<const RowsOfDim> rows);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_OWN_ROWS_H_

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 double SecondsOfProducts(const CostModel& cost, const Module& module, const Instruction& instr,
                          const Decision& d) {
@@ -29,4 +30,5 @@ void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands) {
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

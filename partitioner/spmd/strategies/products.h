@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // Strategy::seconds of an op of which each device multiplies and adds the products of its shards.
 double SecondsOfProducts(const CostModel& cost, const Module& module, const Instruction& instr,
@@ -16,6 +17,7 @@ double SecondsOfProducts(const CostModel& cost, const Module& module, const Inst
 // it may hold inf or nan. Not along dimensions that were exchanged.
 void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_

@@ -12,7 +12,8 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The axes of the factors whose shards are reduced by selection.
@@ -113,4 +114,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 constexpr Strategy kReduceStrategy{
     .name = "masked reduction", .crosses = Crosses, .complete = Complete, .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

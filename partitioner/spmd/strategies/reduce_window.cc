@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 std::optional<ShardedWindow> WindowOf(const Instruction& instr, const Shape* in, const Sharding& s,
@@ -35,7 +36,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
     if (!s.IsDimSharded(d)) continue;
     if (FactorOfDim(*op.rule, 0, d).kind != FactorKind::kPermutation) continue;
     const auto window = WindowOf(op.instr(), op.shapes[0], s, d);
-    if (!window.has_value() || (window->ranges.LeavesExtent() && !HasNeutral(op))) return false;
+    if (!window.has_value() || (window->ranges.LeavesBounds() && !HasNeutral(op))) return false;
     for (int k = 0; k < inputs; ++k) c->exchanges.push_back({k, d, window->ranges});
   }
   return true;
@@ -55,13 +56,18 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
               : operands[inputs + k];
     operands[k] = FilledOutside(l, op, k, neutral);
   }
+  absl::InlinedVector<Surplus, 2> surplus;
+  const Sharding& s = *op.decision.operands[0];
   for (const Exchange& e : op.decision.exchanges) {
-    window.SetPadding(e.dim,
-                      *WindowOf(op.instr, op.operand_shapes[0], *op.decision.operands[0], e.dim));
+    if (e.operand != 0) continue;
+    const ShardedWindow on_shards = *WindowOf(op.instr, op.operand_shapes[0], s, e.dim);
+    window.SetPadding(e.dim, on_shards);
+    if (on_shards.surplus == 0) continue;
+    surplus.push_back({e.dim, on_shards.surplus, s.dim(e.dim), on_shards.begins});
   }
   attrs.window = window.window();
   attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  return CloneAndCut(l, op, operands, InternAttributes(l.context(), attrs), surplus);
 }
 
 }  // namespace
@@ -71,4 +77,5 @@ constexpr Strategy kReduceWindowStrategy{.name = "halo exchange of a window",
                                          .complete = Complete,
                                          .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

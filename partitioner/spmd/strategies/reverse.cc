@@ -5,7 +5,8 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool Complete(const OpQuery& op, Candidate* c) {
@@ -30,4 +31,5 @@ constexpr Strategy kReverseStrategy{.name = "halo exchange of a reversal",
                                     .complete = Complete,
                                     .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 InstrId WithRowsAround(GraphBuilder& b, InstrId x, int dim, int64_t rows, InstrId value) {
   std::vector<int64_t> edge(b.shape(x)->rank(), 0);
@@ -33,4 +34,5 @@ InstrId RowsInRange(GraphBuilder& b, InstrId shift, int64_t size, int64_t rows) 
                   b.Compare(Direction::kLt, row, SplatIntLike(b, rows, row)));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -6,7 +6,8 @@
 
 #include "shardcall/partitioner/ir/build/builder.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // x with `rows` more rows of `value`, a scalar, before and behind dimension `dim`.
 InstrId WithRowsAround(GraphBuilder& b, InstrId x, int dim, int64_t rows, InstrId value);
@@ -17,6 +18,7 @@ InstrId ShiftedRows(GraphBuilder& b, InstrId x, int dim, InstrId shift, int64_t 
 // pred[size]: whether j + shift is in [0, rows), by j.
 InstrId RowsInRange(GraphBuilder& b, InstrId shift, int64_t size, int64_t rows);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_ROWS_H_

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/spmd/strategies/rows.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // The rows of an update in the indexed dimension `d`.
@@ -114,4 +115,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 
 constexpr Strategy kScatterStrategy{.name = "scatter to own rows", .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

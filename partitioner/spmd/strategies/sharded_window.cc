@@ -1,28 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
 
+#include <algorithm>
+
 #include "shardcall/sharding/sharding.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
+
+std::optional<ShardedWindow> WindowOfDilated(int64_t pad_low, int64_t pitch, int64_t extent,
+                                             int64_t shards, int64_t step, int64_t length,
+                                             bool may_begin_anywhere) {
+  const bool alike = step % pitch == 0;
+  if (!alike && !may_begin_anywhere) return std::nullopt;
+  ShardedWindow out;
+  ShardRanges& r = out.ranges = ShardRanges::Of(extent, shards);
+  if (alike) {
+    r.step = step / pitch;
+    r.offset = -FloorDiv(pad_low, pitch);  // rounded up
+  } else {
+    r.step = step;
+    r.offset = pitch - 1 - pad_low;
+    r.divisor = pitch;
+    out.surplus = pitch - 1;
+  }
+  for (int64_t i = 0; i < (alike ? 1 : shards); ++i) {
+    const int64_t before = r.Start(i) * pitch - (step * i - pad_low);  // the first element
+    if (before < length) r.length = std::max(r.length, (length - 1 - before) / pitch + 1);
+    out.pad_low = alike ? before : pitch - 1;
+    if (!alike) out.begins.push_back(out.pad_low - before);
+  }
+  if (r.length == 0) return std::nullopt;
+  out.pad_high = length + out.surplus - out.pad_low - (r.length - 1) * pitch - 1;
+  return out;
+}
+
 namespace {
 
-// Shard i needs [step * i - w.pad_low, .. + length) of the dilated base, whose elements lie at the
-// multiples of the dilation.
-std::optional<ShardedWindow> OfDilatedRanges(const Window& w, int s, int64_t extent, int64_t shards,
-                                             int64_t step, int64_t length) {
-  const int64_t pitch = w.lhs_dilate[s];
-  if (step % pitch != 0) return std::nullopt;
-  const int64_t first = -FloorDiv(w.pad_low[s], pitch);  // rounded up
-  ShardedWindow out;
-  out.pad_low = first * pitch + w.pad_low[s];
-  const int64_t rest = length - out.pad_low;  // from the first element on
-  if (rest <= 0) return std::nullopt;
-  out.ranges = ShardRanges::Of(extent, shards);
-  out.ranges.step = step / pitch;
-  out.ranges.offset = first;
-  out.ranges.length = (rest - 1) / pitch + 1;
-  out.pad_high = (rest - 1) % pitch;
-  return out;
+std::optional<ShardedWindow> OfWindow(const Window& w, int s, int64_t extent, int64_t shards,
+                                      int64_t step, int64_t length) {
+  return WindowOfDilated(w.pad_low[s], w.lhs_dilate[s], extent, shards, step, length,
+                         w.stride[s] == 1);
 }
 
 }  // namespace
@@ -31,8 +49,7 @@ std::optional<ShardedWindow> WindowOfResultTile(const Window& w, int s, int64_t 
                                                 int64_t places, int64_t shards) {
   const int64_t tile = CeilDiv(places, shards);
   const int64_t reach = (w.size[s] - 1) * w.rhs_dilate[s] + 1;
-  return OfDilatedRanges(w, s, extent, shards, tile * w.stride[s],
-                         (tile - 1) * w.stride[s] + reach);
+  return OfWindow(w, s, extent, shards, tile * w.stride[s], (tile - 1) * w.stride[s] + reach);
 }
 
 std::optional<ShardedWindow> WindowOfKernelTile(const Window& w, int s, int64_t extent,
@@ -40,8 +57,8 @@ std::optional<ShardedWindow> WindowOfKernelTile(const Window& w, int s, int64_t 
   if (w.reversal[s]) return std::nullopt;
   const int64_t tile = CeilDiv(w.size[s], shards);
   const int64_t reach = (tile - 1) * w.rhs_dilate[s] + 1;
-  return OfDilatedRanges(w, s, extent, shards, tile * w.rhs_dilate[s],
-                         (places - 1) * w.stride[s] + reach);
+  return OfWindow(w, s, extent, shards, tile * w.rhs_dilate[s], (places - 1) * w.stride[s] + reach);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -8,45 +8,82 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/own_rows.h"
+#include "shardcall/partitioner/spmd/strategies/read_through.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool IsWhole(const SliceAttrs& a, const Shape* in, int d) {
   return a.starts[d] == 0 && a.limits[d] == in->dim(d) && a.strides[d] == 1;
 }
 
+// The rows that each shard cuts its tile of the result out of.
+ShardRanges RangesOf(const SliceAttrs& attrs, const Shape* in, const Shape* out, int d,
+                     int64_t shards) {
+  const int64_t tile = CeilDiv(out->dim(d), shards);
+  ShardRanges r = ShardRanges::Of(in->dim(d), shards);
+  r.step = tile * attrs.strides[d];
+  r.offset = attrs.starts[d];
+  r.length = (tile - 1) * attrs.strides[d] + 1;
+  r.begin = attrs.starts[d];
+  r.end = attrs.limits[d];
+  return r;
+}
+
 bool Complete(const OpQuery& op, Candidate* c) {
   const auto& attrs = op.instr().as<SliceAttrs>();
-  const Shape *in = op.shapes[0], *out = op.result(0);
+  const Shape* in = op.shapes[0];
   for (int d = 0; d < in->rank(); ++d) {
     if (IsWhole(attrs, in, d) || !c->operands[0]->IsDimSharded(d)) continue;
     const int64_t n = c->operands[0]->num_shards(d);
-    const int64_t tile = CeilDiv(out->dim(d), n);
-    ShardRanges r = ShardRanges::Of(in->dim(d), n);
-    r.step = tile * attrs.strides[d];
-    r.offset = attrs.starts[d];
-    r.length = (tile - 1) * attrs.strides[d] + 1;
-    r.begin = attrs.starts[d];
-    r.end = attrs.limits[d];
-    c->exchanges.push_back({0, d, r});
+    c->exchanges.push_back({0, d, RangesOf(attrs, in, op.result(0), d, n)});
   }
   return true;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+// Cuts this device's tile of the result out of the rows that it has got along sharded dimensions.
+LocalIds Cut(Localizer& l, const LocalOp& op, InstrId rows) {
   SliceAttrs attrs = op.instr.as<SliceAttrs>();
-  const Sharding& in = *op.decision.operands[0];
   std::vector<int64_t> starts(attrs.starts.begin(), attrs.starts.end());
   std::vector<int64_t> limits(attrs.limits.begin(), attrs.limits.end());
-  for (int d = 0; d < in.rank(); ++d) {
-    if (!in.IsDimSharded(d)) continue;
+  for (int d = 0; d < op.instr.shape->rank(); ++d) {
+    if (!op.decision.produced[0]->IsDimSharded(d)) continue;
     starts[d] = 0;
-    limits[d] = l.builder().shape(op.operands[0])->dim(d);
+    limits[d] = l.builder().shape(rows)->dim(d);
   }
   attrs.starts = starts;
   attrs.limits = limits;
-  return l.Clone(op, op.operands, InternAttributes(l.context(), attrs));
+  return l.Clone(op, {rows}, InternAttributes(l.context(), attrs));
+}
+
+LocalIds Emit(Localizer& l, const LocalOp& op) { return Cut(l, op, op.operands[0]); }
+
+// The operand is a pad or a slice, and its source is exchanged.
+int DimThrough(const SliceAttrs& attrs, const Source& source, const Shape* in,
+               const Sharding* result) {
+  return DimReadAlong(source, in, result, [&](int d) { return !IsWhole(attrs, in, d); });
+}
+
+bool CompleteThrough(const OpQuery& op, Candidate* c) {
+  const auto& attrs = op.instr().as<SliceAttrs>();
+  const Source& source = op.sources[0];
+  const int d = DimThrough(attrs, source, op.shapes[0], c->produced[0]);
+  if (d < 0) return false;
+  const ShardRanges rows =
+      RangesOf(attrs, op.shapes[0], op.result(0), d, c->produced[0]->num_shards(d));
+  AddReadThrough(source, RangesOfSource(source, d, rows), c);
+  return true;
+}
+
+LocalIds EmitThrough(Localizer& l, const LocalOp& op) {
+  const auto& attrs = op.instr.as<SliceAttrs>();
+  const Shape* in = op.operand_shapes[0];
+  const Sharding* result = op.decision.produced[0];
+  const Source source = SourceOfOperand(l, op, 0);
+  const int d = DimThrough(attrs, source, in, result);
+  const ShardRanges rows = RangesOf(attrs, in, op.instr.shape, d, result->num_shards(d));
+  return Cut(l, op, ReadThrough(l, op, 0, d, RangesOfSource(source, d, rows)));
 }
 
 // Dimensions of which a part is taken, without strides, are reduction factors of the operand alone.
@@ -89,5 +126,12 @@ constexpr Strategy kSliceStrategy{.name = "halo exchange of a slice",
                                   .emit = Emit};
 constexpr Strategy kSliceSumStrategy{
     .name = "own rows of a slice", .rule = SumRule, .emit = EmitSum};
+constexpr Strategy kSliceThroughStrategy{.name = "halo exchange of what is sliced",
+                                         .rule = HasSource,
+                                         .crosses = HasDimInFirst,
+                                         .complete = CompleteThrough,
+                                         .reads_sources = true,
+                                         .emit = EmitThrough};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

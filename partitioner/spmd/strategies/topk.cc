@@ -9,7 +9,8 @@
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 bool IsLine(const ShardingRule& rule, int f) {
@@ -78,4 +79,5 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
 constexpr Strategy kTopKStrategy{
     .name = "best of the shards' best", .crosses = Crosses, .complete = Complete, .emit = Emit};
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,8 @@
 #include "tests/collectives/stand_in/record.h"
 #include "tests/collectives/stand_in/stream.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 float* Floats(const stand_in::View& view) { return reinterpret_cast<float*>(view.data); }
@@ -133,4 +134,5 @@ int LaunchSparseCheck(const SparseLaunch& given, SparseStructure* structure, int
 
 const char* CudaErrorText(int code) { return cudaGetErrorString(static_cast<cudaError_t>(code)); }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

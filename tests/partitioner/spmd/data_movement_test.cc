@@ -3,6 +3,7 @@
 // changes of shape.
 #include <gtest/gtest.h>
 
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -74,6 +75,33 @@ TEST(DataMovement, ReshapeRegroupsCompoundDimensions) {
                 .sizes = {{{'A', 4}, {'B', 2}}, {{'A', 3}, {'B', 5}}, {{'A', 2}, {'B', 4}}},
                 .max_cases = 400,
                 .no_fallback = true});
+}
+
+// Heads that the shards do not divide, as 12 on 8 devices, and back.
+TEST(DataMovement, ReshapeIntoUnevenShards) {
+  VerifyFamily({.text = R"(
+  x = f32[2,@(A*B)] parameter(0)<0:2>
+  ROOT r = f32[2,@A,@B] reshape(x)<1:3>
+)",
+                .sizes = {{{'A', 12}, {'B', 4}}, {{'A', 7}, {'B', 6}}, {{'A', 3}, {'B', 8}}},
+                .max_cases = 300,
+                .no_fallback = true});
+  VerifyFamily({.text = R"(
+  x = f32[@(A*2),@B,3] parameter(0)<0:3>
+  ROOT r = f32[@B,@(A*2),3] reshape(x)<1:3>
+)",
+                .sizes = {{{'A', 6}, {'B', 4}}, {{'A', 3}, {'B', 5}}},
+                .max_cases = 300});
+}
+
+TEST(DataMovement, ReshapeSendsTheElementsThatShardsLack) {
+  // Shards of 12 columns become 2 heads of 8, on 6 of the devices. Each gets up to 12 columns from
+  // the next device, and three get as many from the second next.
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[5,96] parameter(0), sharding={devices=[1,8]<=[8]}
+  ROOT r = f32[5,12,8] reshape(x), sharding={devices=[1,8,1]<=[8]}
+)"),
+            (6 + 3) * 12.0 / 8 * 5 * 4);
 }
 
 TEST(DataMovement, ReshapeAddsAndDropsDimensionsOfSizeOne) {

@@ -2,6 +2,8 @@
 // Slice, pad, concatenate, reverse and dynamic-slice on sharded dimensions.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -50,6 +52,20 @@ TEST(Pad, LowHighAndInterior) {
 )",
                 .sizes = kSizes,
                 .max_cases = 500});
+}
+
+TEST(Pad, InteriorAtAnyPhase) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  v = f32[] parameter(1)
+  r0 = f32[@(A*2+2),@B] pad(x, v), padding=1_2_1x0_0<1:2>
+  r1 = f32[@(A*3-2),@(B*2+1)] pad(x, v), padding=0_0_2x1_1_1<1:2>
+  r2 = f32[@(A*3-4),@B] pad(x, v), padding=-2_0_2x0_0<1:2>
+  ROOT t = (f32[@(A*2+2),@B], f32[@(A*3-2),@(B*2+1)], f32[@(A*3-4),@B]) tuple(r0, r1, r2)
+)",
+                .sizes = kSizes,
+                .max_cases = 200,
+                .no_fallback = true});
 }
 
 TEST(Pad, NegativePaddingCuts) {
@@ -108,6 +124,87 @@ TEST(Concatenate, OfSlicesRotates) {
                 .sizes = kSizes,
                 .max_cases = 300,
                 .no_fallback = true});
+}
+
+std::string RollOfSharded(int rows) {
+  return absl::StrCat(R"(
+  x = f32[64,10] parameter(0), sharding={devices=[8,1]<=[8]}
+  t = f32[)",
+                      rows, ",10] slice(x), slice={[", 64 - rows, ":64], [0:10]}\n  h = f32[",
+                      64 - rows, ",10] slice(x), slice={[0:", 64 - rows, R"(], [0:10]}
+  ROOT r = f32[64,10] concatenate(t, h), dimensions={0}, sharding={devices=[8,1]<=[8]}
+)");
+}
+
+// Each device sends the rows that the next ones lack, once; shards have 8 rows of 40 bytes.
+TEST(Concatenate, OfSlicesSendsEachRowOnce) {
+  EXPECT_EQ(BytesMoved(RollOfSharded(1)), 40);
+  EXPECT_EQ(BytesMoved(RollOfSharded(5)), 5 * 40);
+  EXPECT_EQ(BytesMoved(RollOfSharded(16)), 8 * 40);
+  EXPECT_EQ(BytesMoved(RollOfSharded(61)), 3 * 40);
+}
+
+TEST(Concatenate, OfPadsSlicesAndOthers) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  y = f32[@A,@B] parameter(1)
+  v = f32[] constant(2)
+  p = f32[@(A+1),@B] pad(x, v), padding=3_-2x0_0
+  s = f32[@(A-3),@B] slice(x), slice={[2:@(A-1)], [0:@B]}
+  ROOT r = f32[@(A*3-2),@B] concatenate(p, s, y), dimensions={0}<1:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 200});
+}
+
+TEST(Slice, OfPadsAndSlicesShifts) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  v = f32[] constant(2)
+  p = f32[@(A+2),@B] pad(x, v), padding=2_0x0_0
+  q = f32[@(A+1),@(B+2)] pad(x, v), padding=-1_2x1_1
+  s = f32[@(A-1),@B] slice(x), slice={[1:@A], [0:@B]}
+  r0 = f32[@A,@B] slice(p), slice={[0:@A], [0:@B]}<1:2>
+  r1 = f32[@(A/2+1),@B] slice(p), slice={[1:@(A+2):2], [0:@B]}<1:2>
+  r2 = f32[@A,@(B+1)] slice(q), slice={[1:@(A+1)], [1:@(B+2)]}<1:2>
+  r3 = f32[@(A-2),@B] slice(s), slice={[1:@(A-1)], [0:@B]}<1:2>
+  ROOT t = (f32[@A,@B], f32[@(A/2+1),@B], f32[@A,@(B+1)], f32[@(A-2),@B]) tuple(r0, r1, r2, r3)
+)",
+                .sizes = {{{'A', 16}, {'B', 8}}, {{'A', 13}, {'B', 6}}, {{'A', 7}, {'B', 3}}},
+                .max_cases = 200});
+}
+
+TEST(Pad, OfSlicesShifts) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  v = f32[] parameter(1)
+  s = f32[@(A-1),@B] slice(x), slice={[0:@(A-1)], [0:@B]}
+  w = f32[@(A-2),@(B-1)] slice(x), slice={[2:@A], [1:@B]}
+  r0 = f32[@A,@B] pad(s, v), padding=1_0x0_0<1:2>
+  r1 = f32[@A,@B] pad(w, v), padding=0_2x0_1<1:2>
+  r2 = f32[@(A+2),@(B+1)] pad(s, v), padding=-1_4x0_1<1:2>
+  ROOT t = (f32[@A,@B], f32[@A,@B], f32[@(A+2),@(B+1)]) tuple(r0, r1, r2)
+)",
+                .sizes = kSizes,
+                .max_cases = 200});
+}
+
+// A shift by one row, as of the tokens that a decoder reads: one row of 40 bytes.
+TEST(Pad, AndSliceSendWhatIsShifted) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[64,10] parameter(0), sharding={devices=[8,1]<=[8]}
+  v = f32[] constant(0)
+  p = f32[65,10] pad(x, v), padding=1_0x0_0
+  ROOT r = f32[64,10] slice(p), slice={[0:64], [0:10]}, sharding={devices=[8,1]<=[8]}
+)"),
+            7.0 / 8 * 40);
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[64,10] parameter(0), sharding={devices=[8,1]<=[8]}
+  v = f32[] constant(0)
+  s = f32[63,10] slice(x), slice={[0:63], [0:10]}
+  ROOT r = f32[64,10] pad(s, v), padding=1_0x0_0, sharding={devices=[8,1]<=[8]}
+)"),
+            7.0 / 8 * 40);
 }
 
 TEST(DynamicSlice, IndicesAreClampedAsOnOneDevice) {

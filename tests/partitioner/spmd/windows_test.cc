@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows over sharded dimensions: reduce-window and convolution with every stride, padding and
-// dilation, grouped convolutions, and the gradients of kernels and of max poolings.
+// dilation, grouped convolutions, and the gradients of kernels.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +50,11 @@ TEST(ReduceWindow, DilatedWindows) {
 }
 TEST(ReduceWindow, DilatedOperands) {
   VerifyFamily(ReduceWindow("add", "0", "size=2x1 pad=1_1x0_0 lhs_dilate=2x1", "@(A*2),@B"));
+}
+TEST(ReduceWindow, DilatedOperandsAtAnyPhase) {
+  VerifyFamily(ReduceWindow("add", "0", "size=3x1 pad=1_1x0_0 lhs_dilate=3x1", "@(A*3-2),@B"));
+  VerifyFamily(
+      ReduceWindow("maximum", "-inf", "size=4x2 pad=2_0x0_1 lhs_dilate=2x1", "@(A*2-2),@B"));
 }
 TEST(ReduceWindow, NegativePaddingCuts) {
   VerifyFamily(ReduceWindow("add", "0", "size=2x1 pad=-1_0x0_0", "@(A-2),@B"));
@@ -144,6 +149,12 @@ TEST(Convolution, DilatedOperand) {
   VerifyFamily(Convolution("size=3 pad=1_2 lhs_dilate=2", "@(A*2)"));
   VerifyFamily(Convolution("size=3 stride=2 pad=1_2 lhs_dilate=3", "@(A*3-2/2+1)"));
 }
+// The gradient of the operand of a convolution with strides, whose shards begin between elements.
+TEST(Convolution, DilatedOperandAtAnyPhase) {
+  VerifyFamily(Convolution("size=3 pad=1_1 lhs_dilate=2", "@(A*2-1)"));
+  VerifyFamily(Convolution("size=3 pad=2_2 lhs_dilate=3", "@(A*3)"));
+  VerifyFamily(Convolution("size=3 pad=2_-1 lhs_dilate=3 rhs_dilate=2", "@(A*3-5)"));
+}
 TEST(Convolution, ReversedKernel) {
   VerifyFamily(Convolution("size=3 pad=1_1 rhs_reversal=1", "@A"));
 }
@@ -205,59 +216,6 @@ TEST(Convolution, GradientsOfKernelsSendHalosAndASum) {
 )";
   // Two rows of x, and an all-reduce of the result.
   EXPECT_EQ(BytesMoved(text), 2 * 7.0 / 8 * 4 * 3 * 4 + 2 * 7.0 / 8 * 4 * 3 * 5 * 4);
-}
-
-std::string SelectAndScatter(const std::string& window, const std::string& windows) {
-  return absl::StrCat(R"(
-ge {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = pred[] compare(a, b), direction=GE
-}
-
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] add(a, b)
-}
-
-ENTRY main {
-  x = f32[@A,@B] parameter(0)<0:2>
-  g = f32[)",
-                      windows, R"(] parameter(1)<1:2>
-  init = f32[] constant(0)
-  ROOT r = f32[@A,@B] select-and-scatter(x, g, init), window={)",
-                      window, R"(}, select=ge, scatter=add<2:2>
-}
-)");
-}
-
-TEST(SelectAndScatter, WindowsSideBySide) {
-  VerifyFamily({.text = SelectAndScatter("size=2x1 stride=2x1", "@(A/2),@B"),
-                .sizes = {{{'A', 16}, {'B', 4}}, {{'A', 12}, {'B', 3}}, {{'A', 14}, {'B', 5}}},
-                .max_cases = 200});
-}
-TEST(SelectAndScatter, WindowsThatOverlap) {
-  VerifyFamily({.text = SelectAndScatter("size=3x1 stride=2x1", "@(A-3/2+1),@B"),
-                .sizes = {{{'A', 17}, {'B', 4}}, {{'A', 13}, {'B', 3}}, {{'A', 16}, {'B', 5}}},
-                .max_cases = 200});
-  VerifyFamily({.text = SelectAndScatter("size=5x2", "@(A-4),@(B-1)"),
-                .sizes = {{{'A', 16}, {'B', 8}}, {{'A', 13}, {'B', 6}}},
-                .max_cases = 150});
-}
-TEST(SelectAndScatter, WindowsWithGaps) {
-  VerifyFamily({.text = SelectAndScatter("size=1x1 stride=3x1", "@(A-1/3+1),@B"),
-                .sizes = {{{'A', 24}, {'B', 4}}, {{'A', 13}, {'B', 3}}},
-                .max_cases = 150});
-}
-TEST(SelectAndScatter, AlignedWindowsSendNothing) {
-  const std::string text = Instantiate(
-      SelectAndScatter("size=2x1 stride=2x1", "@(A/2),@B"), {{'A', 64}, {'B', 10}}, TestMesh{{8}},
-      {", sharding={devices=[8,1]<=[8]}", ", sharding={devices=[8,1]<=[8]}",
-       ", sharding={devices=[8,1]<=[8]}"});
-  const auto p = PartitionText(text, {});
-  ASSERT_TRUE(p.ok()) << p.status();
-  EXPECT_TRUE((*p)->local.collectives.empty());
 }
 
 }  // namespace

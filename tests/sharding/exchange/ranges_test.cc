@@ -163,10 +163,10 @@ TEST(Exchange, AGatherIsTakenWhereItSendsNoMore) {
 }
 
 TEST(Exchange, RangesThatLeaveTheDimensionAreTold) {
-  EXPECT_FALSE(Of(64, 8, 8, 0, 8).LeavesExtent());
-  EXPECT_TRUE(Of(64, 8, 8, -1, 8).LeavesExtent());
-  EXPECT_TRUE(Of(64, 8, 8, 1, 8).LeavesExtent());
-  EXPECT_TRUE(Of(60, 8, 8, 0, 8).LeavesExtent());
+  EXPECT_FALSE(Of(64, 8, 8, 0, 8).LeavesBounds());
+  EXPECT_TRUE(Of(64, 8, 8, -1, 8).LeavesBounds());
+  EXPECT_TRUE(Of(64, 8, 8, 1, 8).LeavesBounds());
+  EXPECT_TRUE(Of(60, 8, 8, 0, 8).LeavesBounds());
 }
 
 }  // namespace

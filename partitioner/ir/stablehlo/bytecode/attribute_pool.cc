@@ -7,7 +7,9 @@
 
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 std::string BytesOf(absl::Span<const int64_t> values) {
@@ -260,4 +262,6 @@ void AttributePool::WriteTo(BytecodeSink* out) {
   out->Section(codes::kAttrTypeOffsets, offsets.bytes());
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

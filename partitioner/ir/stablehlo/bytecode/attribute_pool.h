@@ -19,7 +19,9 @@
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // Names and attributes of a dictionary, in any order.
 using Attrs = absl::InlinedVector<std::pair<absl::string_view, uint32_t>, 6>;
@@ -113,6 +115,8 @@ class AttributePool {
   absl::flat_hash_map<const Shape*, uint32_t> shape_types_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_ATTRIBUTE_POOL_H_

@@ -5,7 +5,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_pool.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 bool AttributePool::HasType(const Shape* shape) {
   if (shape->IsToken()) return true;
@@ -77,4 +79,6 @@ uint32_t AttributePool::Function(absl::Span<const uint32_t> inputs,
   return AddBuiltin(&types_, s);
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

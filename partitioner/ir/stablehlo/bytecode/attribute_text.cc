@@ -17,7 +17,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -284,4 +286,6 @@ absl::StatusOr<std::string> AttributeText(const Bytecode& code, const Attribute&
   return Printer(code).Print(a);
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

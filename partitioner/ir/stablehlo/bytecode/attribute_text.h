@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // "a\22b": in quotes, with MLIR's escapes.
 std::string QuotedText(absl::string_view text);
@@ -21,6 +23,8 @@ std::string SymbolName(absl::string_view name);
 // text than a custom call can need.
 absl::StatusOr<std::string> AttributeText(const Bytecode& code, const Attribute& a);
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_ATTRIBUTE_TEXT_H_

@@ -22,7 +22,9 @@
 #include "absl/types/span.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // The configuration of a custom call, the one attribute that is bytes.
 inline constexpr absl::string_view kBackendConfig = "backend_config";
@@ -131,6 +133,8 @@ class Bytecode {
   Region root_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_H_

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_reader.h"
 #include "shardcall/sharding/base/utf8.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -282,4 +284,6 @@ void BytecodeReader::ReadStablehloAttribute(BytecodeCursor& c, Attribute* a) {
   }
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

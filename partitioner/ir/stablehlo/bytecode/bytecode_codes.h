@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace shardcall::inline internal::stablehlo::codes {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo::codes {
 
 inline constexpr char kMagic[] = "ML\xefR";
 
@@ -105,6 +107,8 @@ enum StablehloAttribute {
 };
 inline constexpr uint64_t kTokenType = 0;
 
-}  // namespace shardcall::inline internal::stablehlo::codes
+}  // namespace stablehlo::codes
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_CODES_H_

@@ -9,7 +9,9 @@
 
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // Reading beyond the end gives zeros and clears ok().
 class BytecodeCursor {
@@ -74,6 +76,8 @@ class BytecodeCursor {
   bool ok_ = true;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_CURSOR_H_

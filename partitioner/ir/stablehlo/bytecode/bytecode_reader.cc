@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using namespace codes;
@@ -305,4 +307,6 @@ const Attribute* Bytecode::Find(const Attribute& dictionary, absl::string_view n
   return nullptr;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

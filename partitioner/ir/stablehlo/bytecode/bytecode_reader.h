@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_cursor.h"
 #include "shardcall/sharding/base/utf8.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // Whether HLO text can have it.
 inline bool IsHloText(absl::string_view text) {
@@ -75,6 +77,8 @@ class BytecodeReader {
   std::array<absl::string_view, 9> sections_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_BYTECODE_READER_H_

@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_reader.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 enum SdyAttribute {
@@ -243,4 +245,6 @@ void BytecodeReader::PrintSdyAttributes() {
   }
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

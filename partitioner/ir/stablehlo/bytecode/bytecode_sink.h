@@ -9,7 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class BytecodeSink {
  public:
@@ -61,6 +63,8 @@ class BytecodeSink {
   absl::InlinedVector<char, 56> bytes_;  // most attributes are shorter
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_SINK_H_

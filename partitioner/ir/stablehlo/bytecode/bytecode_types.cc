@@ -6,7 +6,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_codes.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_reader.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using namespace codes;
@@ -116,4 +118,6 @@ void BytecodeReader::ReadBuiltinType(BytecodeCursor& c, Type* t) {
   }
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode_writer.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 class Writer {
@@ -87,4 +89,6 @@ std::string WriteBytecode(const WrittenOperation& module, absl::Span<const uint3
   return std::string(out.bytes());
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

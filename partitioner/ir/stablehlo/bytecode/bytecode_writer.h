@@ -11,7 +11,9 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_pool.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // Names, attributes and types are numbers of an AttributePool. Values are numbered over the whole
 // module, in any order.
@@ -36,6 +38,8 @@ struct WrittenRegion {
 std::string WriteBytecode(const WrittenOperation& module, absl::Span<const uint32_t> value_types,
                           AttributePool& pool);
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_BYTECODE_WRITER_H_

@@ -6,7 +6,9 @@
 
 #include "shardcall/partitioner/ir/stablehlo/bytecode/not_converted.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // Bits that MLIR stores packed, eight to a byte; or 0 or 0xff if all are equal.
@@ -86,4 +88,6 @@ std::vector<int64_t> DenseElements::Integers() const {
   return out;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

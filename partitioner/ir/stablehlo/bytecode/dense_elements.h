@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 struct DenseElements {
   ElementType type = ElementType::kInvalid;  // index counts as s64
@@ -30,6 +32,8 @@ struct DenseElements {
 // fit its type.
 absl::StatusOr<DenseElements> ReadDense(const Bytecode& code, const Attribute& a);
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_DENSE_ELEMENTS_H_

@@ -4,7 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::Status StablehloNotConverted(absl::string_view what) {
   return ToStatus({.code = "E035",
@@ -13,4 +14,5 @@ absl::Status StablehloNotConverted(absl::string_view what) {
                   absl::StatusCode::kUnimplemented);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

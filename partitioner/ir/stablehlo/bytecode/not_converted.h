@@ -6,11 +6,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // E035 (kUnimplemented): the module has `what`, which the reader does not convert.
 absl::Status StablehloNotConverted(absl::string_view what);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_BYTECODE_NOT_CONVERTED_H_

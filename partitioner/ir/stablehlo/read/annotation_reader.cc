@@ -12,7 +12,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 absl::Status AnnotationReader::ReadMesh(const Operation& op) {
   const Attribute* name = code_.Find(op, "sym_name");
@@ -146,4 +148,6 @@ absl::StatusOr<std::string> AnnotationReader::PerValue(const Attribute& sharding
   return absl::StrCat("#sdy.sharding_per_value<[", text, "]>");
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,9 @@
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
 #include "shardcall/sharding/mesh.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class AnnotationReader {
  public:
@@ -54,6 +56,8 @@ class AnnotationReader {
   std::vector<std::pair<std::string, std::string>> meshes_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_ANNOTATION_READER_H_

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // The elements of a list. Groups of devices may be many; but a few bytes stand for any number of
@@ -45,4 +47,6 @@ absl::StatusOr<int64_t> ComputationReader::Enumerator(const Operation& op, absl:
   return a->integer;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // "mul" of "jit(step)/jvp()/mul".
@@ -225,4 +227,6 @@ InstrId ComputationReader::Root(const Operation& op, absl::Span<const InstrId> v
   return values.size() == 1 ? values[0] : Tuple(op, values);
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,9 @@
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class ComputationReader {
  public:
@@ -104,9 +106,6 @@ using ReadFn = absl::Status (*)(ComputationReader& c, const Operation& op);
 // Null if the operation is not converted.
 ReadFn FindReader(absl::string_view name);
 
-// The operation that the table of ops has for an opcode.
-constexpr absl::string_view NameOf(Opcode opcode) { return GetOpcodeInfo(opcode).stablehlo; }
-
 // The rows of the families of operations (ops_*.cc).
 struct OpRow {
   absl::string_view name;
@@ -118,6 +117,8 @@ absl::Span<const OpRow> ControlRows();
 absl::Span<const OpRow> CallRows();
 absl::Span<const OpRow> CollectiveRows();
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_COMPUTATION_READER_H_

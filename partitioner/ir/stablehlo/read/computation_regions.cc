@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 absl::StatusOr<CompId> ComputationReader::RegionOf(const Operation& op, size_t region,
                                                    absl::string_view name) {
@@ -98,4 +100,6 @@ std::vector<uint32_t> ComputationReader::Captured(absl::Span<const Region> regio
   return out;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -6,12 +6,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/plain_ops.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // Whether every element is 1.
@@ -92,4 +95,6 @@ ReadFn FindReader(absl::string_view name) {
   return nullptr;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

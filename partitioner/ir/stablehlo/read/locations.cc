@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/stablehlo/read/locations.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -77,4 +79,6 @@ const Metadata* Locations::Of(uint32_t location) {
   return metadata_[location] = InternMetadata(module_.context(), m);
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/bytecode.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 // Fills the module's stack tables as locations are asked for.
 class Locations {
@@ -39,6 +41,8 @@ class Locations {
   absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> frames_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_LOCATIONS_H_

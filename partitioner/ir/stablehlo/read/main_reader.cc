@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 absl::Status MainReader::Read() {
   SHARDCALL_RETURN_IF_ERROR(r_.CheckFunction(main_));
@@ -148,4 +150,6 @@ absl::Status MainReader::WithLayouts(absl::string_view layouts, absl::string_vie
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

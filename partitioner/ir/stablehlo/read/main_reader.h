@@ -11,7 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class MainReader {
  public:
@@ -38,6 +40,8 @@ class MainReader {
   std::vector<absl::string_view> result_shardings_;  // of GSPMD
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_MAIN_READER_H_

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/stablehlo/read/module_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 absl::StatusOr<InstrId> ModuleReader::Parameter(const Operation& function, CompId comp, size_t k) {
   const uint32_t value = function.regions[0].blocks[0].arguments[k];
@@ -76,4 +78,6 @@ absl::StatusOr<CompId> ModuleReader::Function(absl::string_view name) {
   return read_[found->first] = comp;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

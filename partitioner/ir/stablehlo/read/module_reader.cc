@@ -18,7 +18,9 @@
 #include "shardcall/partitioner/ir/text/parse/definitions.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -167,9 +169,12 @@ absl::Status ModuleReader::CheckKnown(const Attribute* dictionary, absl::string_
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
                                              std::shared_ptr<Context> context) {
@@ -179,4 +184,5 @@ absl::StatusOr<Module> ReadStablehloBytecode(absl::string_view bytes,
   return WithStartedOps(std::move(module));
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

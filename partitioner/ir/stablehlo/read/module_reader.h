@@ -17,7 +17,9 @@
 #include "shardcall/partitioner/ir/stablehlo/read/annotation_reader.h"
 #include "shardcall/partitioner/ir/stablehlo/read/locations.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class ModuleReader {
  public:
@@ -80,6 +82,8 @@ class ModuleReader {
   int depth_ = 0;  // of calls and regions
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_READ_MODULE_READER_H_

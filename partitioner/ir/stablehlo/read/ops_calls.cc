@@ -11,10 +11,13 @@
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -170,4 +173,6 @@ constexpr OpRow kRows[] = {
 
 absl::Span<const OpRow> CallRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

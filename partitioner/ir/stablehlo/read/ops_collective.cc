@@ -7,12 +7,15 @@
 #include "shardcall/partitioner/ir/build/moved_blocks.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_text.h"
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/partitioner/ir/text/parse/slot_parser.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/named_sharding.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -260,4 +263,6 @@ constexpr OpRow kRows[] = {
 
 absl::Span<const OpRow> CollectiveRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

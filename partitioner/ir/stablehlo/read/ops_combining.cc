@@ -5,10 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 using Kind = Attribute::Kind;
@@ -279,4 +282,6 @@ constexpr OpRow kRows[] = {
 
 absl::Span<const OpRow> CombiningRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

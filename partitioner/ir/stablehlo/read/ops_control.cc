@@ -2,10 +2,13 @@
 // Loops, branches, calls of functions, barriers.
 #include <utility>
 
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // What the regions take from around them becomes part of the loop's state.
@@ -115,4 +118,6 @@ constexpr OpRow kRows[] = {
 
 absl::Span<const OpRow> ControlRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -6,10 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/dense_elements.h"
+#include "shardcall/partitioner/ir/stablehlo/op_names.h"
 #include "shardcall/partitioner/ir/stablehlo/read/computation_reader.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 const Attributes* Dimensions(ComputationReader& c, absl::Span<const int64_t> dimensions) {
@@ -189,4 +192,6 @@ constexpr OpRow kRows[] = {
 
 absl::Span<const OpRow> ShapingRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 constexpr int kMaxDepth = 60;  // of regions; readers of bytecode stop at 64
@@ -138,4 +140,6 @@ absl::Status ModuleWriter::EmitOver(InstrId id, absl::string_view op,
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

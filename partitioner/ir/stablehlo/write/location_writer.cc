@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // Frames further out are left out.
@@ -65,4 +67,6 @@ uint32_t LocationWriter::Of(const Metadata* metadata) {
   return known_[metadata] = location;
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/stablehlo/bytecode/attribute_pool.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class LocationWriter {
  public:
@@ -26,6 +28,8 @@ class LocationWriter {
   absl::flat_hash_map<int32_t, uint32_t> frames_;
 };
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_WRITE_LOCATION_WRITER_H_

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 bool HasDefaultLayout(const Shape* s) {
@@ -213,7 +215,9 @@ void ModuleWriter::AddFrontend(const FrontendAttributes* frontend, Attrs* attrib
   attributes->emplace_back(kMhloFrontendAttributes, pool_.Dictionary(entries));
 }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 namespace shardcall {
 

@@ -19,7 +19,9 @@
 #include "shardcall/partitioner/ir/stablehlo/write/location_writer.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 
 class ModuleWriter {
  public:
@@ -104,6 +106,8 @@ absl::Span<const WriteRow> WriteCombiningRows();
 absl::Span<const WriteRow> WriteControlRows();
 absl::Span<const WriteRow> WriteCallRows();
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_STABLEHLO_WRITE_MODULE_WRITER_H_

@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // Minor to major; row-major if the shape has no layout. None for tokens.
@@ -190,4 +192,6 @@ constexpr WriteRow kRows[] = {
 
 absl::Span<const WriteRow> WriteCallRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

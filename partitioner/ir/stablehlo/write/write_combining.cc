@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 // Dimension numbers that are lists, and those that end in one number.
@@ -226,4 +228,6 @@ constexpr WriteRow kRows[] = {
 
 absl::Span<const WriteRow> WriteCombiningRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

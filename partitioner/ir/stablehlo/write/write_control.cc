@@ -6,7 +6,9 @@
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 absl::Status WriteTuple(ModuleWriter& w, InstrId id) {
@@ -80,4 +82,6 @@ constexpr WriteRow kRows[] = {
 
 absl::Span<const WriteRow> WriteControlRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

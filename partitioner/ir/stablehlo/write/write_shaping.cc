@@ -3,7 +3,9 @@
 #include "shardcall/partitioner/ir/stablehlo/write/module_writer.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::stablehlo {
+namespace shardcall {
+inline namespace internal {
+namespace stablehlo {
 namespace {
 
 absl::Span<const int64_t> Dimensions(ModuleWriter& w, InstrId id) {
@@ -117,4 +119,6 @@ constexpr WriteRow kRows[] = {
 
 absl::Span<const WriteRow> WriteShapingRows() { return kRows; }
 
-}  // namespace shardcall::inline internal::stablehlo
+}  // namespace stablehlo
+}  // namespace internal
+}  // namespace shardcall

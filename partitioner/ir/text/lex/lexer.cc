@@ -13,7 +13,9 @@
 #include "shardcall/sharding/base/utf8.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool Lexer::SkipComment() {
   if (p_[1] == '/') {
@@ -337,4 +339,6 @@ bool LexesAsRawDictionary(absl::string_view value) {
   return false;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -14,7 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 // Tuples, operands, literals and inline computations that are nested deeper are rejected, as in
 // XLA. No code here or in later stages recurses over this depth.
@@ -162,6 +164,8 @@ bool IsName(absl::string_view text);
 // bare, else quoted.
 bool LexesAsRawDictionary(absl::string_view value);
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LEX_LEXER_H_

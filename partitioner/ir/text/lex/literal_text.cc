@@ -12,7 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/float_format.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 // C's "%.*g".
@@ -221,4 +222,5 @@ void AppendLiteral(const Literal& literal, std::string* out, const LiteralPrefix
   }
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

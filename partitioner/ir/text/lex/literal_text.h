@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/literal.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 // The value of a constant, without its shape: `2.5`, `{1, 2}`, `{ { 1, 2 }, { 3, 4 } }`, `( 1, {2,
 // 3} )`. `{...}` only for a literal that is elided already. `prefix` is called before each array.
@@ -31,6 +32,7 @@ void AppendInt(Int value, std::string* out) {
   out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr - buffer);
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LEX_LITERAL_TEXT_H_

@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/sharding/context.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class TextReader {
  protected:
@@ -34,6 +36,8 @@ class TextReader {
 // Names the candidate closest to `word`; empty if none is close.
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> candidates);
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_LEX_TEXT_READER_H_

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/parse/instruction_maker.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool InstructionMaker::BuildAsync(Scratch* s, const Attributes** out) {
   const Opcode form = s->opcode;
@@ -112,4 +114,6 @@ bool InstructionMaker::WrapAsync(Scratch* s, absl::string_view thread, CompId* o
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

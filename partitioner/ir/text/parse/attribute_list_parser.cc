@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 std::vector<absl::string_view> NamesOf(const AttrSet& set) {
@@ -212,4 +214,6 @@ bool AttributeListParser::ParsePlainValue(CompId comp, Scratch* s, Attr attr) {
   return false;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

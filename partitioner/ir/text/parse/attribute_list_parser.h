@@ -15,7 +15,9 @@
 #include "shardcall/partitioner/ir/text/parse/shape_parser.h"
 #include "shardcall/partitioner/ir/text/parse/slot_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class AttributeListParser {
  public:
@@ -55,6 +57,8 @@ class AttributeListParser {
   SlotParser slots_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_ATTRIBUTE_LIST_PARSER_H_

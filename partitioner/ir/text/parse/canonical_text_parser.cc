@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/text/lex/literal_text.h"
 #include "shardcall/partitioner/ir/text/parse/module_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 // A finite number or an integer, as text with the digits of the value in the binary form.
@@ -274,4 +276,6 @@ bool CanonicalTextParser::ParseRecoveryTable(std::string* out) {
   return lex_.Expect('}');
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

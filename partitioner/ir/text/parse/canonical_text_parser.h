@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/common_attribute_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class CanonicalTextParser : TextReader {
  public:
@@ -30,6 +32,8 @@ class CanonicalTextParser : TextReader {
   CommonAttributeParser& common_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_CANONICAL_TEXT_PARSER_H_

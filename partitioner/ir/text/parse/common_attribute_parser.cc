@@ -4,7 +4,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 // Guesses the end of a balanced `{...}`, skipping strings in double quotes; null if there is none.
@@ -173,4 +175,6 @@ bool CommonAttributeParser::ParseBackendConfig(absl::string_view* out) {
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -7,7 +7,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class CommonAttributeParser : TextReader {
  public:
@@ -28,6 +30,8 @@ class CommonAttributeParser : TextReader {
   const Metadata* last_metadata_ = nullptr;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_COMMON_ATTRIBUTE_PARSER_H_

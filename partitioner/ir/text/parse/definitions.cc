@@ -7,7 +7,9 @@
 #include "absl/strings/match.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool IsReservedName(absl::string_view name) {
   if (name.size() >= 2 && name[0] == '_' && name[1] == '_') {
@@ -46,4 +48,6 @@ bool Definitions::FindComputation(absl::string_view name, const char* at, CompId
                    meant.empty() ? "define the computation before this one" : meant);
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 // Names that XLA rejects, since it would change them: types, and names that start with `__`, except
 // `__xla_`.
@@ -42,6 +44,8 @@ class Definitions {
   absl::flat_hash_map<absl::string_view, CompId> computations_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_DEFINITIONS_H_

@@ -6,7 +6,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool HeaderParser::Parse() {
   absl::string_view name;
@@ -227,4 +229,6 @@ bool HeaderParser::ParseStackTables() {
   return !lex_.failed();
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/text/parse/common_attribute_parser.h"
 #include "shardcall/partitioner/ir/text/parse/shape_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class HeaderParser : TextReader {
  public:
@@ -43,6 +45,8 @@ class HeaderParser : TextReader {
   CanonicalTextParser& canonical_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_HEADER_PARSER_H_

@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool InstructionMaker::Make(CompId comp, Scratch* s, InstrId* out) {
   const Opcode opcode = s->opcode;
@@ -78,4 +80,6 @@ InstrId InstructionMaker::MakeParameter(CompId comp, const Shape* shape, absl::s
   return id;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

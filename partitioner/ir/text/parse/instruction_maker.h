@@ -13,7 +13,9 @@
 #include "shardcall/partitioner/ir/text/parse/record_builder.h"
 #include "shardcall/partitioner/ir/text/parse/scratch.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class InstructionMaker {
  public:
@@ -49,6 +51,8 @@ class InstructionMaker {
   RecordBuilder records_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_INSTRUCTION_MAKER_H_

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/float_format.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 // The bits of a NaN; `payload` 0 gives the quiet one.
@@ -280,4 +282,6 @@ bool LiteralParser::ParseWithShape(const Literal** out) {
   }
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/shape_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class LiteralParser : TextReader {
  public:
@@ -33,6 +35,8 @@ class LiteralParser : TextReader {
   std::vector<char> bytes_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_LITERAL_PARSER_H_

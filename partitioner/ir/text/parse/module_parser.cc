@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/text/parse/header_parser.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 // An instruction takes one line of, usually, at least this many characters. So a text of empty
 // lines does not reserve much memory.
 size_t ModuleParser::GuessInstructions() const {
@@ -240,4 +242,6 @@ bool ModuleParser::ParseNameAndShape(CompId comp, Scratch* s) {
   return !has_shape || shapes_.Parse(&s->proto.shape);
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

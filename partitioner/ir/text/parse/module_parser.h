@@ -19,7 +19,9 @@
 #include "shardcall/partitioner/ir/text/parse/scratch.h"
 #include "shardcall/partitioner/ir/text/parse/shape_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class ModuleParser {
  public:
@@ -70,6 +72,8 @@ class ModuleParser {
   bool single_ = false;  // the text is one instruction: operands become parameters
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_MODULE_PARSER_H_

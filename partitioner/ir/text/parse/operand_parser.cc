@@ -5,7 +5,9 @@
 #include "absl/strings/strip.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool OperandParser::ParseOpcode(Scratch* s) {
   Opcode* opcode = &s->opcode;
@@ -196,4 +198,6 @@ bool OperandParser::EndNestedOp(CompId comp, Scratch* outer, InstrId* out) {
   return maker_.Make(comp, s, out);
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

@@ -18,7 +18,9 @@
 #include "shardcall/partitioner/ir/text/parse/scratch.h"
 #include "shardcall/partitioner/ir/text/parse/shape_parser.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class OperandParser {
  public:
@@ -71,6 +73,8 @@ class OperandParser {
   bool single_ = false;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_OPERAND_PARSER_H_

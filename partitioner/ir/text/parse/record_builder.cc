@@ -11,7 +11,9 @@
 #include "shardcall/partitioner/ir/compare_order.h"
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool RecordBuilder::WordIndex(const Scratch& s, Attr attr, const WordList& list, int* out) {
   const absl::string_view word = s[attr].text;
@@ -163,4 +165,6 @@ bool RecordBuilder::Build(Scratch* s, Opcode opcode, const Attributes** out) {
                        [&](auto type) { return Build(type, s, opcode, out); });
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

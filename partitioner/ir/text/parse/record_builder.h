@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/text/lex/lexer.h"
 #include "shardcall/partitioner/ir/text/parse/scratch.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class RecordBuilder {
  public:
@@ -53,6 +55,8 @@ class RecordBuilder {
   Context& context_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_RECORD_BUILDER_H_

@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/record_builder.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 bool RecordBuilder::Build(RecordType<ParameterAttrs>, Scratch* s, Opcode, const Attributes** out) {
   ParameterAttrs a;
@@ -207,4 +209,6 @@ bool RecordBuilder::Build(RecordType<PermuteAttrs>, Scratch* s, Opcode, const At
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

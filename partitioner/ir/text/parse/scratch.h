@@ -12,7 +12,9 @@
 #include "shardcall/partitioner/ir/attribute_names.h"
 #include "shardcall/partitioner/ir/module.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 struct Slot {
   const char* at = nullptr;       // where the value starts
@@ -96,6 +98,8 @@ inline Window WindowOf(const Scratch& s) {
   return w;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_SCRATCH_H_

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 namespace {
 
 bool IsLayoutStart(const char* after_brace) {
@@ -255,4 +257,6 @@ bool ShapeParser::ParseLayoutSuffix(std::string* suffix) {
   return !lex_.TryChar('M') || number("M", 0);
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

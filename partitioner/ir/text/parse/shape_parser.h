@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/sharding/shape.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class ShapeParser : TextReader {
  public:
@@ -29,6 +31,8 @@ class ShapeParser : TextReader {
   std::string suffix_;
 };
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_SHAPE_PARSER_H_

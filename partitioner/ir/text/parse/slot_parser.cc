@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/ir/iota_groups.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 std::string MeshGroupsText(const HloSharding& sharding) {
   std::string text;
@@ -360,4 +362,6 @@ bool SlotParser::ParseMeshGroups(Scratch* s) {
   return true;
 }
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall

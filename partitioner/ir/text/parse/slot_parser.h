@@ -9,7 +9,9 @@
 #include "shardcall/partitioner/ir/text/lex/text_reader.h"
 #include "shardcall/partitioner/ir/text/parse/scratch.h"
 
-namespace shardcall::inline internal::hlo_text {
+namespace shardcall {
+inline namespace internal {
+namespace hlo_text {
 
 class SlotParser : TextReader {
  public:
@@ -34,6 +36,8 @@ class SlotParser : TextReader {
 // dimension.
 std::string MeshGroupsText(const HloSharding& sharding);
 
-}  // namespace shardcall::inline internal::hlo_text
+}  // namespace hlo_text
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_IR_TEXT_PARSE_SLOT_PARSER_H_

@@ -14,7 +14,8 @@
 #include "shardcall/partitioner/runtime/ops/custom_call/run_custom_call.h"
 #include "shardcall/sharding/base/status.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 namespace {
 
 Dims MajorToMinor(const LeafShape& shape) {
@@ -162,4 +163,5 @@ absl::Status LowerCustomCall(const LowerContext& context, Step* step) {
   return absl::OkStatus();
 }
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall

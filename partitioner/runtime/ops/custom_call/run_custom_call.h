@@ -12,7 +12,8 @@
 #include "shardcall/kernels/ffi/handler.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 
-namespace shardcall::inline internal {
+namespace shardcall {
+inline namespace internal {
 
 struct CustomCallData : OpData {
   std::string target, backend_config;
@@ -33,6 +34,7 @@ struct CustomCallData : OpData {
 // layouts that the call states.
 absl::Status RunCustomCall(StepRun& run);
 
-}  // namespace shardcall::inline internal
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_RUNTIME_OPS_CUSTOM_CALL_RUN_CUSTOM_CALL_H_

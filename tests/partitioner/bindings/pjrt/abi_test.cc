@@ -8,7 +8,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt::abi {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt::abi {
 namespace {
 
 // Our struct is no longer than theirs, and this field lies where theirs does.
@@ -125,4 +127,6 @@ static_assert(kBufferTypes[PJRT_Buffer_Type_PRED] == ElementType::kPred &&
               kBufferTypes[PJRT_Buffer_Type_F4E2M1FN] == ElementType::kF4E2M1FN);
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt::abi
+}  // namespace pjrt::abi
+}  // namespace internal
+}  // namespace shardcall

@@ -15,7 +15,9 @@
 
 #include "gtest/gtest.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +123,6 @@ TEST(DumpFolder, GoesWithItsOwnerAlone) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -10,7 +10,9 @@
 #include "shardcall/partitioner/bindings/pjrt/pjrt_types.h"
 #include "shardcall/sharding/element_type.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace abi {
 
 struct Error {};
@@ -239,4 +241,6 @@ void FakeBackend::Truncate(abi::Function after) {
       offsetof(abi::Api, functions) + (static_cast<size_t>(after) + 1) * sizeof(void*);
 }
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -12,7 +12,9 @@
 #include "absl/types/optional.h"
 #include "shardcall/partitioner/bindings/xla/pjrt_abi.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 
 class FakeBackend {
  public:
@@ -43,6 +45,8 @@ class FakeBackend {
   std::vector<size_t> table_;  // a PJRT_Api
 };
 
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall
 
 #endif  // SHARDCALL_TESTS_PARTITIONER_BINDINGS_PJRT_FAKE_BACKEND_H_

@@ -18,7 +18,9 @@
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 #include "tests/support/program_family.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Function;
@@ -282,4 +284,6 @@ TEST_F(OnXla, AnArrayThatIsHeldElsewhereIsNotOverwritten) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -18,7 +18,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Function;
@@ -253,4 +255,6 @@ ENTRY main {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -16,7 +16,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using abi::Error;
@@ -132,4 +134,6 @@ TEST_F(ThroughTheTable, AfterwardsItIsDestroyedAtOnce) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

@@ -19,7 +19,9 @@
 #include "shardcall/sharding/base/status.h"
 #include "tests/partitioner/bindings/pjrt/fake_backend.h"
 
-namespace shardcall::inline internal::pjrt {
+namespace shardcall {
+inline namespace internal {
+namespace pjrt {
 namespace {
 
 using ::testing::HasSubstr;
@@ -187,4 +189,6 @@ TEST(RulesVersion, TellsSettingsApartThatChangeWhatAProgramBecomes) {
 }
 
 }  // namespace
-}  // namespace shardcall::inline internal::pjrt
+}  // namespace pjrt
+}  // namespace internal
+}  // namespace shardcall

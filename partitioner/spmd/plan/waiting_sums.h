@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partial sums that wait. A product whose contraction is sharded leaves a sum over devices, which
+// is reduced at once, as the op's users want it. Where its only user adds it to another such sum,
+// maybe after both were transposed or negated, one reduction of the total is enough. The walk
+// decides each op as if it reduced at once, and this table keeps what it would save to wait; the op
+// that adds takes these decisions back where that sends less.
+//
+// Example: x·w + y·v over a sharded contraction is one all-reduce, not two. So is the gradient of
+// an input that three projections share.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/spmd/plan/plan_table.h"
+#include "shardcall/sharding/cost_model.h"
+#include "shardcall/sharding/rule/rule.h"
+
+namespace shardcall {
+inline namespace internal {
+
+class WaitingSums {
+ public:
+  WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
+      : program_(program), module_(program.module), cost_(cost), table_(table) {}
+
+  // A root is read in the state that its computation gives, and never waits.
+  void StartComputation(InstrId root) {
+    root_ = root;
+    waiting_.clear();
+  }
+  // Plans an op that adds sums which wait, if that sends less than to reduce each of them. False,
+  // without a change of the plan, for all other ops.
+  bool PlanSum(InstrId id, const ShardingRule& rule);
+  // Remembers what the op, which is planned, would save if its result waited.
+  void Note(InstrId id, const ShardingRule& rule);
+
+ private:
+  struct Waiting {
+    const Sharding* state;  // of the result, partial
+    const ShardingRule* rule;
+    double bytes, seconds;  // saved, by this op and those before it that would wait, too
+  };
+  // Whether the result has one user, which may pass the sum on or add it.
+  bool MayWait(InstrId id) const;
+  // The decision of an op that runs on partial operands, all in state `from`; the result is as they
+  // are. Null if it does not run on these shards.
+  const Decision* OnPartial(InstrId id, const ShardingRule& rule, const Sharding* from,
+                            const Sharding* final);
+  // Takes back the decision of an op whose result waits, and of those before it.
+  void Wait(InstrId id);
+  void Replace(InstrId id, const Decision* decision);
+
+  const Program& program_;
+  const Module& module_;
+  const CostModel& cost_;
+  PlanTable& table_;
+  InstrId root_;
+  absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction
+};
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
