@@ -58,8 +58,8 @@ mkdir -p "$fetched"
 fetch_for_tests &
 build_shardcall
 wait
-for variable in SHARDCALL_PJRT_PLUGIN SHARDCALL_PJRT_NEWEST_PLUGIN SHARDCALL_PJRT_CPU_PLUGIN; do
-  [ ! -s "$fetched/$variable" ] || export "$variable=$(cat "$fetched/$variable")"
+for path in "$fetched"/*; do
+  [ ! -s "$path" ] || export "$(basename "$path")=$(cat "$path")"
 done
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@" | tee .tests.log

@@ -57,10 +57,7 @@ bool UniqueNames::IsMade(absl::string_view name) {
 }
 
 absl::string_view UniqueNames::Take(absl::string_view name) {
-  if (!taken_.contains(name) && !IsMade(name)) {
-    taken_.insert(name);
-    return name;
-  }
+  if (!IsMade(name) && taken_.insert(name).second) return name;
   const absl::string_view stem = PartsOf(name).stem;
   int64_t& last = last_[stem];
   while (true) {

@@ -128,6 +128,17 @@ InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> a
   return Exchanger(e, x, dim, axes, ranges).Emit();
 }
 
+InstrId PlacesOf(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                 const ShardRanges& ranges) {
+  GraphBuilder& b = e.builder();
+  Numbered numbered(b);
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < ranges.num_shards; ++i) starts.push_back(ranges.Start(i));
+  const InstrId start = e.OfShard(axes, starts);
+  const InstrId iota = b.Iota(kIndex, b.shape(x)->dims(), dim);
+  return b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
+}
+
 InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                     const ShardRanges& ranges, InstrId fill) {
   if (!ranges.LeavesBounds()) return x;
@@ -136,16 +147,12 @@ InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> ax
   InstrId inside;
   {
     Numbered numbered(b);
-    std::vector<int64_t> starts;
-    for (int64_t i = 0; i < ranges.num_shards; ++i) starts.push_back(ranges.Start(i));
-    const InstrId start = e.OfShard(axes, starts);
-    const InstrId iota = b.Iota(kIndex, shape->dims(), dim);
-    const InstrId index = b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
+    const InstrId place = PlacesOf(e, x, dim, axes, ranges);
     const auto splat = [&](int64_t v) {
-      return b.BroadcastScalar(b.ConstantInt(kIndex, v), b.shape(iota));
+      return b.BroadcastScalar(b.ConstantInt(kIndex, v), b.shape(place));
     };
-    inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, index, splat(ranges.begin)),
-                      b.Compare(Direction::kLt, index, splat(ranges.end)));
+    inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, place, splat(ranges.begin)),
+                      b.Compare(Direction::kLt, place, splat(ranges.end)));
   }
   return b.Select(inside, x, b.BroadcastScalar(fill, shape));
 }

@@ -14,6 +14,10 @@ inline namespace internal {
 InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                      const ShardRanges& ranges);
 
+// The place in the whole dimension of each element of what EmitExchange has made, s32 of its dims.
+InstrId PlacesOf(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                 const ShardRanges& ranges);
+
 // What EmitExchange has made, with `fill` (a scalar) wherever an element is outside of
 // [0, extent). No code if no shard has such elements.
 InstrId FillOutside(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,

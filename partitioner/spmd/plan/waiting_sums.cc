@@ -7,6 +7,13 @@
 namespace shardcall {
 inline namespace internal {
 
+WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, const Sharding* to) {
+  int collectives = 0;
+  const double bytes =
+      table_.ReshardBytes(module_.instr(id).shape, from, nullptr, to, &collectives);
+  return {bytes, cost_.Seconds(bytes, collectives)};
+}
+
 bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
   const Opcode user = module_.instr(table_.last_user(id)).opcode;
@@ -40,30 +47,28 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, con
   d.operands = operands;
   d.produced = absl::MakeConstSpan(&produced, 1);
   d.final = absl::MakeConstSpan(&final, 1);
-  int collectives = 0;
-  d.bytes = table_.ReshardBytes(instr.shape, produced, nullptr, final, &collectives);
-  d.seconds =
-      cost_.Seconds(d.bytes, collectives) + StrategySeconds(*d.strategy, cost_, module_, instr, d);
+  const Cost reshard = ReshardCost(id, produced, final);
+  d.bytes = reshard.bytes;
+  d.seconds = reshard.seconds + StrategySeconds(*d.strategy, cost_, module_, instr, d);
   return table_.Keep(d);
 }
 
 bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
-  const Instruction& instr = module_.instr(id);
-  if (waiting_.empty() || !HasTrait(instr.opcode, kAddsOperands)) return false;
+  if (waiting_.empty() || !HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
   const Sharding* state = nullptr;
   double seconds = 0;
   for (InstrId o : module_.operands(id)) {
     const auto found = waiting_.find(o.value);
-    if (found == waiting_.end() || (state != nullptr && found->second.state != state)) return false;
-    state = found->second.state;
+    if (found == waiting_.end()) return false;
+    const Sharding* const waits = found->second.later->produced[0];
+    if (state != nullptr && waits != state) return false;
+    state = waits;
     seconds += found->second.seconds;
   }
   const Decision* sum = OnPartial(id, rule, state, table_.WantedOfOp(id, 0));
   if (sum == nullptr || sum->seconds >= seconds) return false;
   for (InstrId o : module_.operands(id)) Wait(o);
-  table_.Charge(sum->bytes, sum->seconds);
-  table_.SetDecision(id, PlanKind::kRule, sum);
-  table_.NoteCopies(id, PlanKind::kRule, *sum);
+  Set(id, sum);
   return true;
 }
 
@@ -74,46 +79,35 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const Sharding* const produced = d.produced[0];
   if (!produced->partial().empty()) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
-    int collectives = 0;
-    const double bytes =
-        table_.ReshardBytes(module_.instr(id).shape, produced, nullptr, d.final[0], &collectives);
-    if (collectives > 0) {
-      waiting_[id.value] = {produced, &rule, bytes, cost_.Seconds(bytes, collectives)};
-    }
+    const Cost saved = ReshardCost(id, produced, d.final[0]);
+    if (saved.bytes == 0) return;
+    Decision later = d;
+    later.final = later.produced;
+    later.bytes -= saved.bytes;
+    later.seconds -= saved.seconds;
+    waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
   if (waiting_.empty() || !HasTrait(module_.instr(id).opcode, kPassesSums)) return;
-  const auto operand = waiting_.find(module_.operand(id, 0).value);
-  if (operand == waiting_.end()) return;
-  const Waiting before = operand->second;
-  const Decision* passed = OnPartial(id, rule, before.state, nullptr);
-  if (passed == nullptr) return;
-  waiting_[id.value] = {passed->produced[0], &rule, before.bytes + d.bytes - passed->bytes,
-                        before.seconds + d.seconds - passed->seconds};
+  const InstrId before = module_.operand(id, 0);
+  const auto found = waiting_.find(before.value);
+  if (found == waiting_.end()) return;
+  const double seconds = found->second.seconds;
+  const Decision* later = OnPartial(id, rule, found->second.later->produced[0], nullptr);
+  if (later == nullptr) return;
+  waiting_[id.value] = {later, before, seconds + d.seconds - later->seconds};
 }
 
 void WaitingSums::Wait(InstrId id) {
   const Waiting& w = waiting_.at(id.value);
-  const Decision& now = *table_.plan().ops[id.value].decision;
-  if (now.produced[0] == w.state) {
-    Decision later = now;
-    later.final = later.produced;
-    int collectives = 0;
-    const double bytes =
-        table_.ReshardBytes(module_.instr(id).shape, w.state, nullptr, now.final[0], &collectives);
-    later.bytes -= bytes;
-    later.seconds -= cost_.Seconds(bytes, collectives);
-    Replace(id, table_.Keep(later));
-    return;
-  }
-  const InstrId operand = module_.operand(id, 0);
-  Wait(operand);
-  Replace(id, OnPartial(id, *w.rule, table_.State(operand, 0), nullptr));
+  if (w.before.valid()) Wait(w.before);
+  Set(id, w.later);
 }
 
-void WaitingSums::Replace(InstrId id, const Decision* decision) {
-  const Decision& before = *table_.plan().ops[id.value].decision;
-  table_.Charge(decision->bytes - before.bytes, decision->seconds - before.seconds);
+void WaitingSums::Set(InstrId id, const Decision* decision) {
+  const Decision* const now = table_.plan().ops[id.value].decision;
+  if (now != nullptr) table_.Charge(-now->bytes, -now->seconds);
+  table_.Charge(decision->bytes, decision->seconds);
   table_.SetDecision(id, PlanKind::kRule, decision);
   table_.NoteCopies(id, PlanKind::kRule, *decision);
 }

@@ -36,10 +36,15 @@ class WaitingSums {
 
  private:
   struct Waiting {
-    const Sharding* state;  // of the result, partial
-    const ShardingRule* rule;
-    double bytes, seconds;  // saved, by this op and those before it that would wait, too
+    const Decision* later;  // for the op, if its result waits
+    InstrId before;         // whose sum it passes on, and that waits, too; invalid if it makes one
+    double seconds;         // saved, by this op and those before it
   };
+  struct Cost {
+    double bytes, seconds;
+  };
+  // Of a reshard of the result.
+  Cost ReshardCost(InstrId id, const Sharding* from, const Sharding* to);
   // Whether the result has one user, which may pass the sum on or add it.
   bool MayWait(InstrId id) const;
   // The decision of an op that runs on partial operands, all in state `from`; the result is as they
@@ -48,7 +53,8 @@ class WaitingSums {
                             const Sharding* final);
   // Takes back the decision of an op whose result waits, and of those before it.
   void Wait(InstrId id);
-  void Replace(InstrId id, const Decision* decision);
+  // Decides the op, in place of what was decided for it, if anything was.
+  void Set(InstrId id, const Decision* decision);
 
   const Program& program_;
   const Module& module_;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
-#include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
@@ -107,14 +107,7 @@ class EdgeRows {
     return b_.BroadcastScalar(b_.ConstantInt(ElementType::kS32, v), b_.shape(like));
   }
   // The row of the operand that each element is in.
-  InstrId Rows(InstrId x) {
-    Numbered numbered(b_);
-    std::vector<int64_t> starts;
-    for (int64_t i = 0; i < e_.ranges.num_shards; ++i) starts.push_back(e_.ranges.Start(i));
-    const InstrId iota = b_.Iota(ElementType::kS32, b_.shape(x)->dims(), e_.dim);
-    const InstrId start = b_.BroadcastScalar(l_.emitter().OfShard(axes_, starts), b_.shape(iota));
-    return b_.Binary(Opcode::kAdd, iota, start);
-  }
+  InstrId Rows(InstrId x) { return PlacesOf(l_.emitter(), x, e_.dim, axes_, e_.ranges); }
   InstrId Before(InstrId x, int64_t row) {
     const InstrId rows = Rows(x);
     return b_.Compare(Direction::kLt, rows, Constant(row, rows));
