@@ -44,11 +44,35 @@ function(shardcall_precompile target kind)
   endif()
 endfunction()
 
-# shardcall_library(<room> SOURCES ... FOLDERS ... DEPS ...) makes target shardcall_<room>, alias
-# shardcall::<room>, of these sources and all that lie in these folders. DEPS are public, so the
-# link graph is the dependency direction of the rooms.
+# A build of everything takes half the time if files of a folder are compiled as one. After a change
+# of one file they are all compiled again, so it is for builds from nothing.
+option(SHARDCALL_UNITY "Compile files of a folder together" OFF)
+
+# shardcall_unite(<target> <sources> <alone>): up to ten files of a folder are compiled as one. Not
+# those of <alone>, files and folders: they give names of their own to what another file calls alike.
+function(shardcall_unite target sources alone)
+  if(NOT SHARDCALL_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source ${sources})
+    get_filename_component(path ${source} ABSOLUTE)
+    file(RELATIVE_PATH path ${CMAKE_CURRENT_SOURCE_DIR} ${path})
+    get_filename_component(folder ${path} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "in_${folder}" group)
+    if(NOT path IN_LIST alone AND NOT folder IN_LIST alone AND path MATCHES "[.]cc$")
+      math(EXPR ${group} "${${group}} + 1")
+      math(EXPR part "${${group}} / 10")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${part})
+    endif()
+  endforeach()
+endfunction()
+
+# shardcall_library(<room> SOURCES ... FOLDERS ... ALONE ... DEPS ...) makes target shardcall_<room>,
+# alias shardcall::<room>, of these sources and all that lie in these folders. DEPS are public, so the
+# link graph is the dependency direction of the rooms. ALONE: see shardcall_unite.
 function(shardcall_library room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;ALONE;DEPS;PRIVATE_DEPS" ${ARGN})
   foreach(folder ${ARG_FOLDERS})
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
     list(APPEND ARG_SOURCES ${found})
@@ -65,6 +89,7 @@ function(shardcall_library room)
         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     endif()
     shardcall_precompile(shardcall_${room} library)
+    shardcall_unite(shardcall_${room} "${ARG_SOURCES}" "${ARG_ALONE}")
     if(ARG_PRIVATE_DEPS)
       target_link_libraries(shardcall_${room} PRIVATE ${ARG_PRIVATE_DEPS})
     endif()

@@ -18,7 +18,9 @@ class CollectiveReasons {
  public:
   // Refers to `p`, which must outlive it. `whole`: chains of reasons are not shortened.
   explicit CollectiveReasons(const PartitionedProgram& p, bool whole = false)
-      : program_(p.global->program), reasons_(p.global->program, p.global->shardings, whole) {}
+      : program_(p.global->program),
+        plan_(p.plan),
+        reasons_(p.global->program, p.global->shardings, whole) {}
 
   // The leaf of the propagated program that a collective moves; invalid if none is recorded.
   LeafId MovedLeaf(const CollectiveRecord& r);
@@ -28,7 +30,12 @@ class CollectiveReasons {
   std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
 
  private:
+  // Of a sum over devices that waited, the value that it began as: what a loop accumulated, or an
+  // op added to another sum.
+  LeafId BeganAs(LeafId sum) const;
+
   const Program& program_;
+  const Plan& plan_;
   Reasons reasons_;
   // The leaves of the operands of the instruction that was asked about last.
   InstrId consumer_;

@@ -152,9 +152,7 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
         }
         Lists moved = next;
         moved[q] += minor;
-        const double padded = Padded(local, q, l[q], moved[q]) * g;
-        Try(moved, MoveKind::kAllToAll, minor, d, q,
-            CollectiveBytes(MoveKind::kAllToAll, padded, g));
+        Try(moved, MoveKind::kAllToAll, minor, d, q, MoveBytes(l, q, minor));
       }
     }
   }
@@ -227,9 +225,8 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
       next[d] += minor;
       for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
       const double g = Size(minor);
-      const double padded = Padded(local, d, l[d], next[d]) * g;
       Try(next, MoveKind::kReduceScatter, minor, d, -1,
-          CollectiveBytes(MoveKind::kReduceScatter, padded, g));
+          CollectiveBytes(MoveKind::kReduceScatter, PaddedBytes(l, d, minor), g));
     }
   }
 }

@@ -60,11 +60,12 @@ class ReshardMoves {
     return CeilDiv(global_->dim(d), Size(atoms));
   }
   int64_t global_dim(int d) const { return global_->dim(d); }
-  double LocalBytes(const Lists& l) const {
+  double LocalBits(const Lists& l) const {
     double bits = std::max(1, ElementTypeBits(global_->element_type()));
     for (int d = 0; d < rank(); ++d) bits *= Tile(d, l[d]);
-    return std::ceil(bits / 8);
+    return bits;
   }
+  double LocalBytes(const Lists& l) const { return std::ceil(LocalBits(l) / 8); }
   // Whether `minor` can be all-gathered or sliced in a dimension that stays sharded by `major`
   // without a re-tile.
   bool Nests(int d, const std::string& major, const std::string& minor) const {
@@ -82,13 +83,13 @@ class ReshardMoves {
   // Bytes of an all-to-all of atoms of another dimension to the minor end of `to` in state `l`.
   double MoveBytes(const Lists& l, int to, const std::string& atoms) const {
     const double g = Size(atoms);
-    const double padded = Padded(LocalBytes(l), to, l[to], l[to] + atoms) * g;
-    return CollectiveBytes(MoveKind::kAllToAll, padded, g);
+    return CollectiveBytes(MoveKind::kAllToAll, PaddedBytes(l, to, atoms), g);
   }
-  // Scales `bytes` from the tiles of dimension d over `from` to those over `to`. Empty arrays have
-  // no bytes to scale.
-  double Padded(double bytes, int d, const std::string& from, const std::string& to) const {
-    return bytes == 0 ? 0 : bytes / Tile(d, from) * Tile(d, to);
+  // Local bytes in state `l` if dimension d is padded so that the atoms can cut it.
+  double PaddedBytes(const Lists& l, int d, const std::string& atoms) const {
+    const double bits = LocalBits(l);
+    if (bits == 0) return 0;  // an empty array, whose tile may be empty, too
+    return std::ceil(bits / Tile(d, l[d]) * Tile(d, l[d] + atoms) * Size(atoms) / 8);
   }
   // Bytes of an all-reduce of `local` bytes over the atoms.
   double ReduceBytes(const std::string& atoms, double local) const {

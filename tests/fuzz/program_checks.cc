@@ -14,6 +14,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/sharding/base/status.h"
+#include "tests/support/charged.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {
@@ -73,6 +74,8 @@ std::string CheckPartitioned(const std::string& text, absl::string_view what,
   if (!partitioned.ok()) return Message(absl::StrCat(what, ", partitioning"), partitioned.status());
   *local = PrintModule((*partitioned)->local.module);
   ++counts->partitioned;
+  const std::string charged = WhyChargedOtherwise(**partitioned, program.options.partition.spmd);
+  if (!charged.empty()) return absl::StrCat(what, ": ", charged);
   const auto outputs = RunPartitioned(**partitioned, program.inputs, program.options, nullptr);
   if (!outputs.ok()) return Message(absl::StrCat(what, ", running"), outputs.status());
   return CompareAll(what, program.outputs, *outputs, /*bitwise=*/false);

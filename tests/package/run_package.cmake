@@ -110,7 +110,7 @@ if(NOT out MATCHES "^${version}: [0-9]+ instructions")
 endif()
 # As a part of it. One library is linked; the object that uses them all is enough for the others.
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_part
-     -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Debug)
+     -DSHARDCALL_SOURCE=${SOURCE}/../.. -DCMAKE_BUILD_TYPE=Debug -DSHARDCALL_UNITY=ON)
 step(${CMAKE_COMMAND} --build ${WORK}/build_part --target collide_objects collide_sharding)
 step(${WORK}/build_part/collide_sharding)
 if(NOT out STREQUAL "8 devices\n")

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/xla/ffi_future.h"
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/steady_time.h"
 
@@ -26,20 +28,22 @@ namespace {
 
 // One lock for all futures: they are rare, and it is held briefly.
 struct LiveFutures {
-  absl::Mutex mutex;
-  absl::CondVar completed;
+  std::mutex mutex;
+  std::condition_variable completed;
   absl::flat_hash_map<const void*, std::unique_ptr<abi::Future>> futures;
 };
 LiveFutures& Live() { return *OfThisProcess<LiveFutures>(); }
 
 std::atomic<uintptr_t> last_handle{0};
+// At once; a point in time that is further away may not be one that the clock has.
+constexpr absl::Duration kLongestWait = absl::Hours(1);
 
 }  // namespace
 
 abi::Future* NewFfiFuture() {
   // A handle is a number, not an address: if a reused address were set twice, that would complete
   // another future.
-  const absl::MutexLock lock(&Live().mutex);
+  const std::lock_guard lock(Live().mutex);
   auto* const handle = reinterpret_cast<abi::Future*>(++last_handle << 4);
   Live().futures[handle] = std::make_unique<abi::Future>();
   return handle;
@@ -47,7 +51,7 @@ abi::Future* NewFfiFuture() {
 
 void CompleteFfiFuture(const void* future, absl::Status status) {
   std::unique_ptr<abi::Future> ended;  // outlives the lock: it may own buffers
-  const absl::MutexLock lock(&Live().mutex);
+  const std::lock_guard lock(Live().mutex);
   auto it = Live().futures.find(future);
   if (it == Live().futures.end() || it->second->done) return;
   it->second->done = true;
@@ -56,22 +60,24 @@ void CompleteFfiFuture(const void* future, absl::Status status) {
     ended = std::move(it->second);
     Live().futures.erase(it);
   }
-  Live().completed.SignalAll();
+  Live().completed.notify_all();
 }
 
 FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
                          const std::shared_ptr<const void>& keep, absl::Status* status) {
   const absl::Duration end = SteadyNow() + deadline;
-  const absl::MutexLock lock(&Live().mutex);
+  std::unique_lock lock(Live().mutex);
   auto it = Live().futures.find(future);
   if (it == Live().futures.end() || it->second->abandoned) return FutureEnd::kNotAFuture;
   abi::Future& waited = *it->second;  // its address is stable when the table grows
   while (!waited.done) {
-    if (Live().completed.WaitWithTimeout(&Live().mutex, end - SteadyNow()) && !waited.done) {
+    const absl::Duration left = end - SteadyNow();
+    if (left <= absl::ZeroDuration()) {
       waited.abandoned = true;
       waited.keep = keep;
       return FutureEnd::kDeadline;
     }
+    Live().completed.wait_for(lock, absl::ToChronoNanoseconds(std::min(left, kLongestWait)));
   }
   *status = std::move(waited.status);
   Live().futures.erase(future);

@@ -3,6 +3,7 @@
 // fft, cholesky, triangular-solve.
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
@@ -11,10 +12,6 @@ namespace shardcall {
 inline namespace internal {
 namespace shape_inference {
 namespace {
-
-bool Contains(absl::Span<const int64_t> dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 // The element type of a contraction: the written one, to which the operands are converted; else
 // that of the operands, or the wider one if they differ in precision.
@@ -68,10 +65,10 @@ bool DotDims(const Query& q, const DotAttrs& a, Ints rhs_skip, Dims* out) {
   }
   for (int64_t d : a.lhs_batch) out->push_back(l->dim(d));
   for (int i = 0; i < l->rank(); ++i) {
-    if (!Contains(lhs, i)) out->push_back(l->dim(i));
+    if (!absl::c_linear_search(lhs, i)) out->push_back(l->dim(i));
   }
   for (int i = 0; i < r->rank(); ++i) {
-    if (!Contains(rhs, i)) out->push_back(r->dim(i));
+    if (!absl::c_linear_search(rhs, i)) out->push_back(r->dim(i));
   }
   return true;
 }
@@ -104,11 +101,11 @@ bool WantGroupSizes(const Query& q, const DotAttrs& a) {
     }
   };
   before(a.lhs_batch);
-  if (Contains(a.lhs_contracting, ragged)) {
+  if (absl::c_linear_search(a.lhs_contracting, ragged)) {
     before(a.lhs_contracting);
-  } else if (!Contains(a.lhs_batch, ragged)) {
+  } else if (!absl::c_linear_search(a.lhs_batch, ragged)) {
     for (int64_t d = 0; d < ragged; ++d) {
-      if (!Contains(a.lhs_batch, d) && !Contains(a.lhs_contracting, d)) {
+      if (!absl::c_linear_search(a.lhs_batch, d) && !absl::c_linear_search(a.lhs_contracting, d)) {
         want.push_back(q.x(0)->dim(d));
       }
     }
@@ -133,8 +130,8 @@ const Shape* InferRaggedDot(const Query& q, const DotAttrs& a, ElementType type)
   }
   const int64_t num_groups = groups->dim(groups->rank() - 1);
   const int64_t ragged = a.lhs_ragged[0];
-  const bool contracting = Contains(a.lhs_contracting, ragged);
-  const bool free = !contracting && !Contains(a.lhs_batch, ragged);
+  const bool contracting = absl::c_linear_search(a.lhs_contracting, ragged);
+  const bool free = !contracting && !absl::c_linear_search(a.lhs_batch, ragged);
   if (!WantLength(q, "rhs_group_dims", a.rhs_group.size(), free ? 1 : 0)) return nullptr;
   Dims dims;
   if (!DotDims(q, a, a.rhs_group, &dims) || !WantGroupSizes(q, a)) return nullptr;

@@ -2,16 +2,13 @@
 // Shape inference of gather and scatter, and their dimension numbers.
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/shapes/shape_inference_internal.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace shape_inference {
 namespace {
-
-bool Contains(absl::Span<const int64_t> dims, int64_t d) {
-  return std::find(dims.begin(), dims.end(), d) != dims.end();
-}
 
 bool WantSorted(const Query& q, absl::string_view attribute, Ints dims, int rank) {
   if (!WantDims(q, attribute, dims, rank)) return false;
@@ -24,7 +21,7 @@ bool WantSorted(const Query& q, absl::string_view attribute, Ints dims, int rank
 bool WantDisjoint(const Query& q, absl::string_view a_name, Ints a, absl::string_view b_name,
                   Ints b) {
   for (int64_t d : a) {
-    if (!Contains(b, d)) continue;
+    if (!absl::c_linear_search(b, d)) continue;
     Fail(q, "E022", absl::StrCat(a_name, " and ", b_name, " share a dimension"), "disjoint lists",
          absl::StrCat(d));
     return false;
@@ -64,7 +61,7 @@ bool WantIndexing(const Query& q, const Indexing& a, Dims* batch) {
                   a.operand_batching.size())) {
     return false;
   }
-  if (Contains(a.indices_batching, a.index_vector_dim)) {
+  if (absl::c_linear_search(a.indices_batching, a.index_vector_dim)) {
     Fail(q, "E022", absl::StrCat(a.indices_batching_name, " has the index vector's dimension"),
          absl::StrCat("not ", a.index_vector_dim), Brackets(a.indices_batching));
     return false;
@@ -118,8 +115,8 @@ const Shape* InferGather(const Query& q) {
   }
   Dims window;
   for (int i = 0; i < x->rank(); ++i) {
-    const bool removed =
-        Contains(a.collapsed_slice_dims, i) || Contains(a.operand_batching_dims, i);
+    const bool removed = absl::c_linear_search(a.collapsed_slice_dims, i) ||
+                         absl::c_linear_search(a.operand_batching_dims, i);
     const int64_t limit = removed ? std::min<int64_t>(x->dim(i), 1) : x->dim(i);
     if (a.slice_sizes[i] < 0 || a.slice_sizes[i] > limit) {
       return Fail(q, "E022", absl::StrCat("slice_sizes is out of range in dimension ", i),
@@ -130,7 +127,7 @@ const Shape* InferGather(const Query& q) {
   Dims dims;
   size_t w = 0, b = 0;
   while (w + b < window.size() + batch.size()) {
-    dims.push_back(Contains(a.offset_dims, w + b) ? window[w++] : batch[b++]);
+    dims.push_back(absl::c_linear_search(a.offset_dims, w + b) ? window[w++] : batch[b++]);
   }
   return MakeResult(q, x->element_type(), dims);
 }
@@ -172,12 +169,13 @@ const Shape* InferScatter(const Query& q) {
   }
   Dims bounds;
   for (int i = 0; i < x->rank(); ++i) {
-    if (!Contains(a.inserted_window_dims, i) && !Contains(a.input_batching_dims, i)) {
+    if (!absl::c_linear_search(a.inserted_window_dims, i) &&
+        !absl::c_linear_search(a.input_batching_dims, i)) {
       bounds.push_back(x->dim(i));
     }
   }
   for (int i = 0, w = 0, b = 0; i < u->rank(); ++i) {
-    const bool window = Contains(a.update_window_dims, i);
+    const bool window = absl::c_linear_search(a.update_window_dims, i);
     const int64_t want = window ? bounds[w++] : batch[b++];
     if (window ? u->dim(i) > want : u->dim(i) != want) {
       return Fail(q, "E021", absl::StrCat("update dimension ", i, " has the wrong size"),

@@ -3,17 +3,12 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall {
 inline namespace internal {
-namespace {
-
-bool Contains(Ints values, int64_t v) {
-  return std::find(values.begin(), values.end(), v) != values.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void IndexMap::Start(const Tensor& indices, absl::Span<const int64_t> batch, Dims* start) const {
   int64_t at = 0;
@@ -59,12 +54,14 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
   }
   Dims window_strides;  // in the array, in the order of window dimensions
   for (int d = 0; d < array.rank(); ++d) {
-    (Contains(spec.window_dims_of_array, d) ? window_strides : out->batch_window_strides)
+    (absl::c_linear_search(spec.window_dims_of_array, d) ? window_strides
+                                                         : out->batch_window_strides)
         .push_back(array_strides[d]);
   }
   size_t next = 0;
   for (int k = 0; k < operand.rank(); ++k) {
-    if (Contains(spec.dropped, k) || Contains(spec.operand_batching, k)) continue;
+    if (absl::c_linear_search(spec.dropped, k) || absl::c_linear_search(spec.operand_batching, k))
+      continue;
     if (next >= window_strides.size()) {
       return context.Error("E311", "too few window dimensions");
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/kernels/host/matmul.h"
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/lower/lower_op.h"
@@ -132,14 +133,12 @@ absl::Status RunRaggedDot(StepRun& run) {
   return absl::OkStatus();
 }
 
-bool Contains(Ints dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
-
 // Dimensions of `shape` that are in none of the lists.
 Dims Others(const Shape& shape, std::initializer_list<Ints> lists) {
   Dims free;
   for (int64_t d = 0; d < shape.rank(); ++d) {
     bool listed = false;
-    for (Ints list : lists) listed = listed || Contains(list, d);
+    for (Ints list : lists) listed = listed || absl::c_linear_search(list, d);
     if (!listed) free.push_back(d);
   }
   return free;
@@ -174,9 +173,9 @@ absl::Status LowerRaggedDot(const LowerContext& context, Step* step) {
   }
   auto data = std::make_unique<RaggedDotData>();
   const int64_t ragged = attrs.lhs_ragged[0];
-  data->mode = Contains(attrs.lhs_batch, ragged)         ? RaggedMode::kBatch
-               : Contains(attrs.lhs_contracting, ragged) ? RaggedMode::kContracting
-                                                         : RaggedMode::kFree;
+  data->mode = absl::c_linear_search(attrs.lhs_batch, ragged)         ? RaggedMode::kBatch
+               : absl::c_linear_search(attrs.lhs_contracting, ragged) ? RaggedMode::kContracting
+                                                                      : RaggedMode::kFree;
   const Dims lhs_free = Others(lhs, {attrs.lhs_batch, attrs.lhs_contracting});
   const Dims rhs_free = Others(rhs, {attrs.rhs_batch, attrs.rhs_contracting, attrs.rhs_group});
   data->batch = Extent(lhs, attrs.lhs_batch);

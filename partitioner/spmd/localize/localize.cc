@@ -34,6 +34,7 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       values_(program.leaves.num_leaves()),
       copy_slot_(program.leaves.num_leaves(), -1),
       computation_map_(program.module.num_computations()),
+      caller_(program.module.num_computations()),
       control_edges_(program.module, &result_.module),
       whole_copies_(program, &result_.module),
       stated_(context_, program.num_partitions > 1),
@@ -383,7 +384,7 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
     const Instruction& instr = global_.instr(InstrId(i));
     shared_.next_channel = std::max(shared_.next_channel, ChannelIdOf(*instr.attrs) + 1);
     if (HasTrait(instr.opcode, kControlFlow)) {
-      for (CompId c : CalledComputations(global_, instr)) caller_[c] = InstrId(i);
+      for (CompId c : CalledComputations(global_, instr)) caller_[c.value] = InstrId(i);
     }
   }
   const std::vector<CompId> order =

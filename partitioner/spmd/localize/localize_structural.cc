@@ -92,8 +92,7 @@ void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
   copy.extra = -1;
   copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
   const InstrId loop = local().Add(builder().computation(), copy, {init});
-  const LocalIds out = Flatten(loop);
-  for (size_t k = 0; k < out.size(); ++k) Store(id, static_cast<int>(k), out[k], d.final[k]);
+  StoreResults(id, d, Flatten(loop));
 }
 
 void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
@@ -120,7 +119,7 @@ void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
 
 std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {
   if (comp == global_.entry()) return plan_.outputs;
-  const InstrId caller = caller_.at(comp);
+  const InstrId caller = caller_[comp.value];
   const Instruction& instr = global_.instr(caller);
   const Decision& d = *plan_.ops[caller.value].decision;
   if (instr.opcode == Opcode::kWhile && comp == instr.as<WhileAttrs>().condition) {

@@ -149,10 +149,10 @@ class Localizer {
   // Values under other shardings, for the leaves of the current computation, by the leaf's slot;
   // slot -1: none.
   std::vector<CopyList> copies_;
-  std::vector<int32_t> copy_slot_;               // by canonical leaf
-  std::vector<LeafId> copied_;                   // by slot
-  std::vector<CompId> computation_map_;          // of the computations that are partitioned
-  absl::flat_hash_map<CompId, InstrId> caller_;  // the instruction that calls a computation
+  std::vector<int32_t> copy_slot_;       // by canonical leaf
+  std::vector<LeafId> copied_;           // by slot
+  std::vector<CompId> computation_map_;  // of the computations that are partitioned
+  std::vector<InstrId> caller_;          // by computation: the instruction that calls it
   ControlEdges control_edges_;
   WholeCopies whole_copies_;
   StatedShardings stated_;

@@ -9,11 +9,11 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-using States = absl::InlinedVector<const Sharding*, 8>;
+using StateList = absl::InlinedVector<const Sharding*, 8>;
 
 // The states that the moves of `plan` leave on the device beside the stored one. Partial values are
 // not reused.
-void AppendStates(const ReshardPlan& plan, const Sharding* stored, States* states) {
+void AppendStates(const ReshardPlan& plan, const Sharding* stored, StateList* states) {
   for (const Move& m : plan.moves) {
     if (m.after == stored || !m.after->partial().empty()) continue;
     if (std::find(states->begin(), states->end(), m.after) == states->end()) {
@@ -38,7 +38,7 @@ const ReshardPlan& CopyTable::Plan(const Shape* shape, const Sharding* stored, c
 const Copies* CopyTable::After(const Shape* shape, const Sharding* stored, const Copies* copies,
                                const Sharding* to) {
   if (stored == to) return copies;
-  States states;
+  StateList states;
   if (copies != nullptr) states.assign(copies->states.begin(), copies->states.end());
   if (std::find(states.begin(), states.end(), to) != states.end()) return copies;
   AppendStates(Plan(shape, stored, copies, to), stored, &states);
@@ -48,7 +48,7 @@ const Copies* CopyTable::After(const Shape* shape, const Sharding* stored, const
 
 const Copies* CopyTable::AfterAnnotation(const Sharding* stored, const Copies* copies,
                                          const Sharding* now) {
-  States states;
+  StateList states;
   if (stored != now) states.push_back(stored);
   for (size_t k = 0; copies != nullptr && k < copies->states.size(); ++k) {
     if (copies->states[k] != now) states.push_back(copies->states[k]);
@@ -59,7 +59,7 @@ const Copies* CopyTable::AfterAnnotation(const Sharding* stored, const Copies* c
 const Copies* CopyTable::AfterResult(const Shape* shape, const Sharding* produced,
                                      const Sharding* stored) {
   if (produced == stored) return nullptr;
-  States states;
+  StateList states;
   if (produced->partial().empty()) states.push_back(produced);
   AppendStates(PlanReshard(context_, shape, produced, stored), stored, &states);
   return Intern(states);

@@ -32,7 +32,7 @@ void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands
   Decision d;
   d.operands = operands;
   d.produced = d.final = produced;
-  if (kind == PlanKind::kWhile || kind == PlanKind::kConditional) {
+  if (kind == PlanKind::kConditional) {
     NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
   }
   table_.Finish(id, kind, table_.Keep(d));
@@ -67,12 +67,7 @@ void Planner::PlanStructural(InstrId id) {
       return;
     }
     case Form::kAlias: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
-    case Form::kWhile: {
-      States need;
-      for (int k = 0; k < instr.shape->num_leaves(); ++k) need.push_back(table_.Wanted(id, k));
-      PlanPassedStates(id, PlanKind::kWhile, need);
-      return;
-    }
+    case Form::kWhile: PlanWhile(id); return;
     case Form::kConditional: {
       const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
       States need{table_.Replicated(id, predicate)};
@@ -95,6 +90,20 @@ void Planner::PlanStructural(InstrId id) {
       return;
     }
   }
+}
+
+void Planner::PlanWhile(InstrId id) {
+  States final;
+  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
+    final.push_back(table_.Wanted(id, k));
+  }
+  States carried = final;
+  waiting_.SetCarried(id, &carried);
+  Decision d;
+  d.operands = d.produced = carried;
+  d.final = final;
+  NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
+  table_.Finish(id, PlanKind::kWhile, table_.Keep(d));
 }
 
 // Appends the states in which the parameters of a computation are wanted.

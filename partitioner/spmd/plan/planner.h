@@ -34,6 +34,7 @@ class Planner {
   // plan_structural.cc
   void PlanStructural(InstrId id);
   void PlanPassedStates(InstrId id, PlanKind kind, const States& operands);
+  void PlanWhile(InstrId id);
   void AppendParameters(CompId comp, States* states) const;
   void PlanCall(InstrId id, CompId callee);
   void PlanBoundary(InstrId id, const ManualBoundary& boundary);

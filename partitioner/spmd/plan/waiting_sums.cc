@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
@@ -18,6 +19,16 @@ bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
   const Opcode user = module_.instr(table_.last_user(id)).opcode;
   return HasTrait(user, kAddsOperands) || HasTrait(user, kPassesSums);
+}
+
+bool WaitingSums::PassesSum(InstrId id) const {
+  const Instruction& instr = module_.instr(id);
+  if (!HasTrait(instr.opcode, kPassesSums)) return false;
+  // Sums of a wider float are no less exact; those of any other type may overflow or be cut.
+  const ElementType from = module_.instr(module_.operand(id, 0)).shape->element_type();
+  const ElementType to = instr.shape->element_type();
+  return from == to ||
+         (IsFloat(from) && IsFloat(to) && ElementTypeBits(to) > ElementTypeBits(from));
 }
 
 const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, const Sharding* from,
@@ -55,6 +66,8 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, con
 
 bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   if (waiting_.empty() || !HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
+  const auto accumulator = accumulators_.find(id);
+  if (accumulator != accumulators_.end()) return PlanAccumulated(id, rule, accumulator->second);
   const Sharding* state = nullptr;
   double seconds = 0;
   for (InstrId o : module_.operands(id)) {
@@ -70,6 +83,40 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   for (InstrId o : module_.operands(id)) Wait(o);
   Set(id, sum);
   return true;
+}
+
+bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
+                                  const Accumulator& accumulator) {
+  const InstrId loop = accumulator.loop;
+  const InstrId addend = module_.operand(id, 1 - accumulator.operand);
+  const auto found = waiting_.find(addend.value);
+  if (found == waiting_.end()) return false;
+  const Sharding* const state = found->second.later->produced[0];
+  // Its shards stay as large as they are.
+  const Sharding* const wanted = table_.Wanted(loop, accumulator.leaf);
+  if (WithoutPartial(table_.context(), state) != wanted) return false;
+  const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
+  if (ReshardCost(id, state, wanted).seconds >= runs * found->second.seconds) return false;
+  const Decision* sum = OnPartial(id, rule, state, nullptr);
+  if (sum == nullptr) return false;
+  Wait(addend);
+  Set(id, sum);
+  // What the body reads is a sum that waits, too.
+  const CompId body = module_.instr(loop).as<WhileAttrs>().body;
+  const InstrId parameter = module_.comp(body).parameters[0];
+  Decision read = *table_.plan().ops[parameter.value].decision;
+  States states(read.produced.begin(), read.produced.end());
+  states[accumulator.leaf] = state;
+  read.produced = read.final = states;
+  table_.SetDecision(parameter, PlanKind::kParameter, table_.Keep(read));
+  carried_[loop].push_back({accumulator.leaf, state});
+  return true;
+}
+
+void WaitingSums::SetCarried(InstrId loop, States* states) const {
+  const auto found = carried_.find(loop);
+  if (found == carried_.end()) return;
+  for (const auto& [leaf, state] : found->second) (*states)[leaf] = state;
 }
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
@@ -88,7 +135,7 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
-  if (waiting_.empty() || !HasTrait(module_.instr(id).opcode, kPassesSums)) return;
+  if (waiting_.empty() || !PassesSum(id)) return;
   const InstrId before = module_.operand(id, 0);
   const auto found = waiting_.find(before.value);
   if (found == waiting_.end()) return;

@@ -7,10 +7,17 @@
 //
 // Example: x·w + y·v over a sharded contraction is one all-reduce, not two. So is the gradient of
 // an input that three projections share.
+//
+// An accumulator of a loop (accumulators.h) waits for the loop's end: what an iteration adds to it
+// is not reduced. Gradients of micro-batches are reduced once, not once an iteration.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 
+#include <utility>
+#include <vector>
+
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/spmd/plan/accumulators.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/rule.h"
@@ -21,7 +28,11 @@ inline namespace internal {
 class WaitingSums {
  public:
   WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
-      : program_(program), module_(program.module), cost_(cost), table_(table) {}
+      : program_(program),
+        module_(program.module),
+        cost_(cost),
+        table_(table),
+        accumulators_(FindAccumulators(program)) {}
 
   // A root is read in the state that its computation gives, and never waits.
   void StartComputation(InstrId root) {
@@ -33,6 +44,9 @@ class WaitingSums {
   bool PlanSum(InstrId id, const ShardingRule& rule);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
+  // The states in which a loop, whose body is planned, carries its leaves: those of `states`, but
+  // for accumulators that wait.
+  void SetCarried(InstrId loop, States* states) const;
 
  private:
   struct Waiting {
@@ -47,10 +61,14 @@ class WaitingSums {
   Cost ReshardCost(InstrId id, const Sharding* from, const Sharding* to);
   // Whether the result has one user, which may pass the sum on or add it.
   bool MayWait(InstrId id) const;
+  // Whether the op's result for partial operands, added up, is that for their sum.
+  bool PassesSum(InstrId id) const;
   // The decision of an op that runs on partial operands, all in state `from`; the result is as they
   // are. Null if it does not run on these shards.
   const Decision* OnPartial(InstrId id, const ShardingRule& rule, const Sharding* from,
                             const Sharding* final);
+  // Plans a sum with an accumulator, if it may wait.
+  bool PlanAccumulated(InstrId id, const ShardingRule& rule, const Accumulator& accumulator);
   // Takes back the decision of an op whose result waits, and of those before it.
   void Wait(InstrId id);
   // Decides the op, in place of what was decided for it, if anything was.
@@ -62,6 +80,9 @@ class WaitingSums {
   PlanTable& table_;
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction
+  const Accumulators accumulators_;
+  // Accumulators that wait, by loop: leaves and their states.
+  absl::flat_hash_map<InstrId, std::vector<std::pair<int, const Sharding*>>> carried_;
 };
 
 }  // namespace internal

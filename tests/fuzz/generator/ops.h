@@ -122,11 +122,14 @@ class Generator {
   bool CustomCallOp(Scope& s);
 
   // A computation over one parameter per given value, which may use them and
-  // returns values of the wanted shapes; `bound` holds for floats of the result.
+  // returns values of the wanted shapes; `bound` holds for floats of the result. With `added`,
+  // which no other float may exceed, the result of a loop's body is its parameter and what is added
+  // to it.
   struct Wanted {
     ElementType type;
     Dims dims;
     double bound;
+    double added = 0;
   };
   CompId Body(const std::vector<const Shape*>& parameters, const std::vector<Value>& known,
               const std::vector<Wanted>& wanted, bool as_tuple, bool counter, int depth);

@@ -32,8 +32,10 @@ CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::v
     Value v = known[k];
     v.id = ids[k];
     if (counter && k == 0) v.bound = 8;
-    s.values.push_back(v);
+    const bool accumulated = counter && k > 0 && wanted[k - 1].added > 0;
+    if (!accumulated) s.values.push_back(v);
   }
+  const size_t given = s.values.size();
   const InstrId count = counter ? ids[0] : InstrId();
   Steps(s, static_cast<int>(random_.Int(1, 4)));
   std::vector<InstrId> results;
@@ -41,16 +43,21 @@ CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::v
     results.push_back(s.b.Binary(Opcode::kAdd, count, Scalar(s, ElementType::kS32, 1)));
   }
   for (const Wanted& w : wanted) {
+    if (w.added > 0) DotOp(s);  // a sum over shards, often
     // The latest value that fits comes first, so that what was made is used.
     Value v = Like(s, w.type, w.dims);
-    for (size_t k = s.values.size(); k-- > ids.size() && random_.Chance(70);) {
+    for (size_t k = s.values.size(); k-- > given && random_.Chance(70);) {
       const Value& made = s.values[k];
       if (made.whole && !IsComplex(TypeOf(s, made))) {
         v = Fit(s, ToType(s, made, w.type), w.dims);
         break;
       }
     }
-    if (!IsInteger(w.type)) v = Bounded(s, v, w.bound);
+    if (!IsInteger(w.type)) v = Bounded(s, v, w.added > 0 ? w.added : w.bound);
+    if (w.added > 0) {
+      const Opcode op = random_.Chance(80) ? Opcode::kAdd : Opcode::kSubtract;
+      v.id = s.b.Binary(op, ids[results.size()], v.id);
+    }
     const bool annotated = options_.shardings && !fused_ && random_.Chance(25);
     results.push_back(annotated ? Annotated(s, v.id) : v.id);
   }
@@ -75,10 +82,15 @@ bool Generator::WhileOp(Scope& s) {
     // What a body makes is clamped to this, in whole numbers.
     if (!IsInteger(type) && bound > 900) v = Bounded(s, v, 900);
     const double carried = IsInteger(type) ? kUnbounded : std::min(bound, 900.0);
+    // Some are only added to, for which there is room.
+    const bool room = type != ElementType::kPred && MaxBound(type) > 900;
+    const bool accumulated = room && random_.Chance(40);
+    if (accumulated && !IsInteger(type)) v = Bounded(s, v, 400);
     shapes.push_back(s.b.shape(v.id));
     init.push_back(v.id);
     known.push_back({InstrId(), carried, true});
-    wanted.push_back({type, DimsOf(s, v), carried});
+    const double whole = IsInteger(type) ? kUnbounded : 800;
+    wanted.push_back({type, DimsOf(s, v), accumulated ? whole : carried, accumulated ? 100.0 : 0});
   }
   if (wanted.empty()) return false;
   WhileAttrs attrs;

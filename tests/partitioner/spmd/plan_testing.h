@@ -20,14 +20,15 @@ inline std::unique_ptr<PartitionedProgram> Done(const std::string& body, int64_t
   return p.ok() ? *std::move(p) : nullptr;
 }
 
-// Bytes that a device sends in a program over so many devices, where only these count.
+// Bytes that a device sends in a program over so many devices, in all iterations of its loops,
+// where only these count.
 inline double BytesMoved(const std::string& body, int64_t devices = 8) {
   TextOptions options;
   options.spmd.cost.latency = 1e-15;
   const auto p = Done(body, devices, options);
   if (p == nullptr) return -1;
   double bytes = 0;
-  for (const CollectiveRecord& r : p->local.collectives) bytes += r.bytes_moved;
+  for (const CollectiveRecord& r : p->local.collectives) bytes += r.bytes_moved * r.trip_count;
   return bytes;
 }
 

@@ -112,6 +112,166 @@ ENTRY main {
                 .sizes = kSizes});
 }
 
+// A loop of `trips` iterations that carries i, x, w and g, where g, f32[16,16], is only added to.
+// `rest` of the body ends with the sum `s`, and `condition` with the k that is compared with
+// `trips`.
+std::string Accumulating(int trips, absl::string_view rest,
+                         absl::string_view condition = "k = s32[] copy(i)") {
+  return absl::StrCat(R"(
+body {
+  t = (s32[], f32[16,32], f32[32,16], f32[16,16]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[16,32] get-tuple-element(t), index=1
+  w = f32[32,16] get-tuple-element(t), index=2
+  g = f32[16,16] get-tuple-element(t), index=3
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  p = f32[16,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)",
+                      rest, R"(
+  ROOT r = (s32[], f32[16,32], f32[32,16], f32[16,16]) tuple(j, x, w, s)
+}
+condition {
+  t = (s32[], f32[16,32], f32[32,16], f32[16,16]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+)",
+                      condition, R"(
+  n = s32[] constant()",
+                      trips, R"_()
+  ROOT c = pred[] compare(k, n), direction=LT
+}
+ENTRY main {
+  x = f32[16,32] parameter(0), sharding={devices=[1,8]<=[8]}
+  w = f32[32,16] parameter(1), sharding={devices=[8,1]<=[8]}
+  g = f32[16,16] parameter(2), sharding={replicated}
+  zero = s32[] constant(0)
+  t = (s32[], f32[16,32], f32[32,16], f32[16,16]) tuple(zero, x, w, g)
+  l = (s32[], f32[16,32], f32[32,16], f32[16,16]) while(t), condition=condition, body=body
+  ROOT r = f32[16,16] get-tuple-element(l), index=3
+}
+)_");
+}
+constexpr double kAccumulated = 2 * 7.0 / 8 * 16 * 16 * 4;  // one all-reduce of f32[16,16] over 8
+
+TEST(WaitingSums, AnAccumulatorOfALoopIsReducedAfterIt) {
+  EXPECT_EQ(BytesMoved(Accumulating(10, "s = f32[16,16] add(g, p)")), kAccumulated);
+  EXPECT_EQ(BytesMoved(Accumulating(10, "s = f32[16,16] add(p, g)")), kAccumulated);
+  EXPECT_EQ(BytesMoved(Accumulating(10, "s = f32[16,16] subtract(g, p)")), kAccumulated);
+}
+
+TEST(WaitingSums, WhatIsAddedToAnAccumulatorMayBeASumOfSeveral) {
+  EXPECT_EQ(BytesMoved(Accumulating(10, R"(
+  n = f32[16,16] negate(p)
+  v = f32[16,16] transpose(p), dimensions={1,0}
+  q = f32[16,16] add(n, v)
+  s = f32[16,16] add(g, q))")),
+            10 * kAccumulated);  // p has two users, and is reduced for both
+  EXPECT_EQ(BytesMoved(Accumulating(10, R"(
+  q = f32[16,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={highest,highest}
+  v = f32[16,16] transpose(p), dimensions={1,0}
+  u = f32[16,16] add(q, v)
+  s = f32[16,16] add(g, u))")),
+            kAccumulated);
+}
+
+TEST(WaitingSums, NarrowSumsAreAddedUpAsWiderFloats) {
+  const std::string narrow = R"(
+  h = bf16[16,32] convert(x)
+  v = bf16[32,16] convert(w)
+  q = bf16[16,16] dot(h, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)";
+  EXPECT_EQ(BytesMoved(Accumulating(10, narrow + R"(
+  c = f32[16,16] convert(q)
+  s = f32[16,16] add(g, c))")),
+            kAccumulated);
+  // Not as integers, which would be cut from fractions, nor as narrower floats.
+  EXPECT_EQ(BytesMoved(Accumulating(10, narrow + R"(
+  e = s32[16,16] convert(q)
+  c = f32[16,16] convert(e)
+  s = f32[16,16] add(g, c))")),
+            10 * kAccumulated / 2);
+  EXPECT_EQ(BytesMoved(Accumulating(10, narrow + R"(
+  e = f8e5m2[16,16] convert(q)
+  c = f32[16,16] convert(e)
+  s = f32[16,16] add(g, c))")),
+            10 * kAccumulated / 2);
+}
+
+TEST(WaitingSums, WhatALoopReadsIsReducedInEachIteration) {
+  // By the body.
+  EXPECT_EQ(BytesMoved(Accumulating(10, R"(
+  e = f32[16,16] multiply(g, g)
+  q = f32[16,16] add(p, e)
+  s = f32[16,16] add(g, q))")),
+            10 * kAccumulated);
+  // By the condition.
+  EXPECT_EQ(BytesMoved(Accumulating(10, "s = f32[16,16] add(g, p)",
+                                    R"(
+  g = f32[16,16] get-tuple-element(t), index=3
+  v = f32[1,1] slice(g), slice={[0:1], [0:1]}
+  u = f32[] reshape(v)
+  e = s32[] convert(u)
+  zero = s32[] constant(0)
+  none = s32[] multiply(e, zero)
+  k = s32[] add(i, none))")),
+            SpmdOptions().cost.trip_count * kAccumulated);
+}
+
+TEST(WaitingSums, ALoopOfOneIterationGainsNothing) {
+  EXPECT_EQ(BytesMoved(Accumulating(1, "s = f32[16,16] add(g, p)")), kAccumulated);
+}
+
+// Gradients of two weights over micro-batches, as JAX writes them, with every sharding of the
+// batches and of one weight.
+TEST(WaitingSums, OfAccumulatedGradients) {
+  VerifyFamily({.text = R"(
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+body {
+  t = (s32[], f32[3,@K,@A], f32[@A,@B], f32[@A,@B], f32[@B]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[3,@K,@A] get-tuple-element(t), index=1
+  w = f32[@A,@B] get-tuple-element(t), index=2
+  g = f32[@A,@B] get-tuple-element(t), index=3
+  b = f32[@B] get-tuple-element(t), index=4
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  zero = s32[] constant(0)
+  s = f32[1,@K,@A] dynamic-slice(x, i, zero, zero), dynamic_slice_sizes={1,@K,@A}
+  y = f32[@K,@A] reshape(s)
+  h = f32[@K,@B] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[@A,@B] dot(y, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  init = f32[] constant(0)
+  c = f32[@B] reduce(h, init), dimensions={0}, to_apply=sum
+  gd = f32[@A,@B] add(g, d)
+  bc = f32[@B] add(b, c)
+  ROOT r = (s32[], f32[3,@K,@A], f32[@A,@B], f32[@A,@B], f32[@B]) tuple(j, x, w, gd, bc)
+}
+condition {
+  t = (s32[], f32[3,@K,@A], f32[@A,@B], f32[@A,@B], f32[@B]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(3)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+ENTRY main {
+  x = f32[3,@K,@A] parameter(0)<0:3>
+  w = f32[@A,@B] parameter(1)<1:2>
+  g = f32[@A,@B] parameter(2)<2:2>
+  b = f32[@B] parameter(3)
+  zero = s32[] constant(0)
+  t = (s32[], f32[3,@K,@A], f32[@A,@B], f32[@A,@B], f32[@B]) tuple(zero, x, w, g, b)
+  l = (s32[], f32[3,@K,@A], f32[@A,@B], f32[@A,@B], f32[@B]) while(t), condition=condition, body=body
+  gs = f32[@A,@B] get-tuple-element(l), index=3
+  bs = f32[@B] get-tuple-element(l), index=4
+  ROOT r = (f32[@A,@B], f32[@B]) tuple(gs, bs)
+}
+)",
+                .sizes = kSizes});
+}
+
 // In each iteration one sum, of the two that are added.
 TEST(WaitingSums, InLoops) {
   VerifyFamily({.text = R"(

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accumulators: values that a loop carries and only adds to. The gradients of micro-batches are
+// accumulated so, and the gradient of a weight that each step of a recurrence uses.
+//
+// Example: a body that ends in tuple(..., add(get-tuple-element(p, 2), x)), where nothing else
+// reads element 2, accumulates the element.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_ACCUMULATORS_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_ACCUMULATORS_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/import/program.h"
+
+namespace shardcall {
+inline namespace internal {
+
+struct Accumulator {
+  InstrId loop;
+  int leaf = 0;     // of what the loop carries
+  int operand = 0;  // of the op that adds: what was accumulated before
+};
+
+// By the op of the body that adds (a trait, kAddsOperands).
+using Accumulators = absl::flat_hash_map<InstrId, Accumulator>;
+
+// All accumulators of a program. A body that several loops share has none.
+Accumulators FindAccumulators(const Program& program);
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_ACCUMULATORS_H_
