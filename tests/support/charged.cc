@@ -30,6 +30,12 @@ absl::flat_hash_set<LeafId> SeenByCallbacks(const PartitionedProgram& program) {
     add(id);
     for (InstrId o : global.module.operands(id)) add(o);
   }
+  // An annotated value is at hand in the states of the value without the annotation.
+  for (int i = 0; i < global.module.num_instructions(); ++i) {
+    const InstrId id(i);
+    if (program.plan.ops[i].kind != PlanKind::kIdentity) continue;
+    if (seen.contains(global.leaves.canonical(global.module.operand(id, 0)))) add(id);
+  }
   return seen;
 }
 
