@@ -24,6 +24,9 @@ class LoopSearch {
       const LeafId carried = leaves_.canonical(loop_, k);
       for (int operand = 0; operand < 2; ++operand) {
         if (leaves_.canonical(module_.operand(sum, operand)) != carried) continue;
+        // A counter: no sum over devices, and every loop has one.
+        const InstrId added = module_.operand(sum, 1 - operand);
+        if (module_.instr(added).opcode == Opcode::kConstant) break;
         // The sum reads what is carried, and the end of the body reads the sum.
         if (Uses(carried) == 1 && Uses(last) == 1) (*out)[sum] = {loop_, k, operand};
         break;

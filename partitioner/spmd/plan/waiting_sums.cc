@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/sharding/narrow_float.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
+namespace {
+
+// The number that all elements of a float array are, where a constant says so; else NaN.
+double ConstantOf(const Module& m, InstrId id) {
+  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
+  const Instruction& instr = m.instr(id);
+  double number = std::numeric_limits<double>::quiet_NaN();
+  if (instr.opcode != Opcode::kConstant || !instr.shape->IsArray() || instr.shape->rank() > 0 ||
+      !IsFloat(instr.shape->element_type())) {
+    return number;
+  }
+  const Literal& literal = *instr.as<ConstantAttrs>().literal;
+  if (!literal.elided) {
+    LoadFloats(instr.shape->element_type(), literal.data.data(), 1, &number);
+  }
+  return number;
+}
+
+}  // namespace
 
 WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, const Sharding* to) {
   int collectives = 0;
@@ -17,31 +41,53 @@ WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, con
 
 bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
-  const Opcode user = module_.instr(table_.last_user(id)).opcode;
-  return HasTrait(user, kAddsOperands) || HasTrait(user, kPassesSums);
+  const InstrId user = table_.last_user(id);
+  if (HasTrait(module_.instr(user).opcode, kAddsOperands)) return true;
+  const int operand = PassedOperand(user);
+  return operand >= 0 && module_.operand(user, operand) == id;
 }
 
-bool WaitingSums::PassesSum(InstrId id) const {
+int WaitingSums::PassedOperand(InstrId id) const {
   const Instruction& instr = module_.instr(id);
-  if (!HasTrait(instr.opcode, kPassesSums)) return false;
-  // Sums of a wider float are no less exact; those of any other type may overflow or be cut.
-  const ElementType from = module_.instr(module_.operand(id, 0)).shape->element_type();
-  const ElementType to = instr.shape->element_type();
-  return from == to ||
-         (IsFloat(from) && IsFloat(to) && ElementTypeBits(to) > ElementTypeBits(from));
+  const ElementType type = instr.shape->IsArray() ? instr.shape->element_type() : ElementType();
+  if (HasTrait(instr.opcode, kPassesSums)) {
+    // Sums of a wider float are no less exact; those of any other type may overflow or be cut.
+    const ElementType from = module_.instr(module_.operand(id, 0)).shape->element_type();
+    const bool wider =
+        IsFloat(from) && IsFloat(type) && ElementTypeBits(type) > ElementTypeBits(from);
+    return from == type || wider ? 0 : -1;
+  }
+  // By a number that makes the parts no larger: what is infinite is so in the parts and in the sum.
+  // In types of a small range the parts might vanish instead.
+  if (!IsFloat(type) || RoundToFloatType(type, 1e-30) == 0) return -1;
+  if (HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise)) {
+    for (int k : {0, 1}) {
+      if (std::abs(ConstantOf(module_, module_.operand(id, 1 - k))) <= 1) return k;
+    }
+  } else if (HasTrait(instr.opcode, kMakesFractions)) {
+    if (std::abs(ConstantOf(module_, module_.operand(id, 1))) >= 1) return 0;
+  }
+  return -1;
 }
 
-const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, const Sharding* from,
-                                       const Sharding* final) {
+const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int operand,
+                                       const Sharding* from, const Sharding* final) {
   Context& context = table_.context();
   const Sharding* dims = WithoutPartial(context, from);
   FactorAssignment a(rule, from->mesh(), program_.manual_axes(id), FactorsAllowedByRule(rule));
-  a.Project(0, *dims);
+  a.Project(std::max(operand, 0), *dims);
   a.Normalize();
   States operands;
   for (int t = 0; t < static_cast<int>(rule.operands.size()); ++t) {
-    if (a.DimSharding(context, t) != dims) return nullptr;
-    operands.push_back(from);
+    const Sharding* const whole = a.DimSharding(context, t);
+    if (operand < 0 || operand == t) {
+      if (whole != dims) return nullptr;
+      operands.push_back(from);
+      continue;
+    }
+    const InstrId other = module_.operand(id, t);
+    if (ReshardCost(other, table_.State(other, 0), whole).bytes > 0) return nullptr;
+    operands.push_back(whole);
   }
   ShardingBuilder made(*a.DimSharding(context, static_cast<int>(rule.operands.size())));
   made.partial.assign(from->partial().begin(), from->partial().end());
@@ -78,7 +124,7 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
     state = waits;
     seconds += found->second.seconds;
   }
-  const Decision* sum = OnPartial(id, rule, state, table_.WantedOfOp(id, 0));
+  const Decision* sum = OnPartial(id, rule, -1, state, table_.WantedOfOp(id, 0));
   if (sum == nullptr || sum->seconds >= seconds) return false;
   for (InstrId o : module_.operands(id)) Wait(o);
   Set(id, sum);
@@ -97,7 +143,7 @@ bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
   if (WithoutPartial(table_.context(), state) != wanted) return false;
   const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
   if (ReshardCost(id, state, wanted).seconds >= runs * found->second.seconds) return false;
-  const Decision* sum = OnPartial(id, rule, state, nullptr);
+  const Decision* sum = OnPartial(id, rule, -1, state, nullptr);
   if (sum == nullptr) return false;
   Wait(addend);
   Set(id, sum);
@@ -135,12 +181,13 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
-  if (waiting_.empty() || !PassesSum(id)) return;
-  const InstrId before = module_.operand(id, 0);
+  const int operand = waiting_.empty() ? -1 : PassedOperand(id);
+  if (operand < 0) return;
+  const InstrId before = module_.operand(id, operand);
   const auto found = waiting_.find(before.value);
   if (found == waiting_.end()) return;
   const double seconds = found->second.seconds;
-  const Decision* later = OnPartial(id, rule, found->second.later->produced[0], nullptr);
+  const Decision* later = OnPartial(id, rule, operand, found->second.later->produced[0], nullptr);
   if (later == nullptr) return;
   waiting_[id.value] = {later, before, seconds + d.seconds - later->seconds};
 }

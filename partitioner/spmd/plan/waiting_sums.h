@@ -61,11 +61,12 @@ class WaitingSums {
   Cost ReshardCost(InstrId id, const Sharding* from, const Sharding* to);
   // Whether the result has one user, which may pass the sum on or add it.
   bool MayWait(InstrId id) const;
-  // Whether the op's result for partial operands, added up, is that for their sum.
-  bool PassesSum(InstrId id) const;
-  // The decision of an op that runs on partial operands, all in state `from`; the result is as they
-  // are. Null if it does not run on these shards.
-  const Decision* OnPartial(InstrId id, const ShardingRule& rule, const Sharding* from,
+  // The operand of which the op passes a sum on: its results for the parts, added up, are that for
+  // the sum. -1 for all other ops.
+  int PassedOperand(InstrId id) const;
+  // The decision of an op that runs on partial operands in state `from`, one of them or all
+  // (operand -1); the result is as they are. Null if it does not run on these shards.
+  const Decision* OnPartial(InstrId id, const ShardingRule& rule, int operand, const Sharding* from,
                             const Sharding* final);
   // Plans a sum with an accumulator, if it may wait.
   bool PlanAccumulated(InstrId id, const ShardingRule& rule, const Accumulator& accumulator);

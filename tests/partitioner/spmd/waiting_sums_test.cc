@@ -197,6 +197,25 @@ TEST(WaitingSums, NarrowSumsAreAddedUpAsWiderFloats) {
             10 * kAccumulated / 2);
 }
 
+TEST(WaitingSums, SoAreSumsThatAreScaledDown) {
+  const auto scaled = [](const std::string& number, const std::string& op) {
+    return BytesMoved(Accumulating(10, absl::StrCat("c = f32[] constant(", number, R"()
+  b = f32[16,16] broadcast(c), dimensions={}
+  d = f32[16,16] )",
+                                                    op, R"(
+  s = f32[16,16] add(g, d))")));
+  };
+  EXPECT_EQ(scaled("3", "divide(p, b)"), kAccumulated);
+  EXPECT_EQ(scaled("-0.25", "multiply(p, b)"), kAccumulated);
+  EXPECT_EQ(scaled("1", "multiply(b, p)"), kAccumulated);
+  // Larger parts might overflow where their sum does not.
+  EXPECT_EQ(scaled("0.5", "divide(p, b)"), 10 * kAccumulated);
+  EXPECT_EQ(scaled("4", "multiply(p, b)"), 10 * kAccumulated);
+  // Not linear in p.
+  EXPECT_EQ(scaled("4", "divide(b, p)"), 10 * kAccumulated);
+  EXPECT_EQ(scaled("nan", "multiply(b, p)"), 10 * kAccumulated);
+}
+
 TEST(WaitingSums, WhatALoopReadsIsReducedInEachIteration) {
   // By the body.
   EXPECT_EQ(BytesMoved(Accumulating(10, R"(
@@ -243,7 +262,10 @@ body {
   s = f32[1,@K,@A] dynamic-slice(x, i, zero, zero), dynamic_slice_sizes={1,@K,@A}
   y = f32[@K,@A] reshape(s)
   h = f32[@K,@B] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  d = f32[@A,@B] dot(y, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  e = f32[@A,@B] dot(y, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  half = f32[] constant(0.5)
+  halves = f32[@A,@B] broadcast(half), dimensions={}
+  d = f32[@A,@B] multiply(e, halves)
   init = f32[] constant(0)
   c = f32[@B] reduce(h, init), dimensions={0}, to_apply=sum
   gd = f32[@A,@B] add(g, d)
