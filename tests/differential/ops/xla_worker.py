@@ -27,9 +27,7 @@ def main():
         mlir = _jax.mlir.xla_computation_to_mlir_module(
             _hlo.XlaComputation(module.as_serialized_hlo_module_proto()))
         options = _jax.CompileOptions()
-        # Without LLVM's optimisations a program compiles in two thirds of the time, and runs once.
-        options.env_option_overrides = [('xla_allow_excess_precision', False),
-                                        ('xla_backend_optimization_level', 0)]
+        options.env_option_overrides = [('xla_allow_excess_precision', False)]
         program = client.compile_and_load(mlir, _jax.DeviceList((device,)), options)
         results = program.execute_sharded([jax.device_put(x, device) for x in inputs])
         return [np.asarray(x[0]) for x in results.disassemble_into_single_device_arrays()]
