@@ -123,7 +123,8 @@ std::optional<InstrId> Replace(const Module& m, const Shape& operand, InstrId in
   for (InstrId part : m.operands(indices)) {
     const Shape& shape = *m.instr(part).shape;
     const int64_t size = shape.dim(static_cast<int>(vector_dim));
-    const int64_t at = dims.indexed[component];
+    // A part may be empty, and stand after the last component.
+    const int64_t at = size == 1 ? dims.indexed[component] : -1;
     const int along = size == 1 ? CountsAlong(m, part) : -1;
     if (along >= 0 && along != vector_dim &&
         shape.dim(along) == operand.dim(static_cast<int>(at)) &&

@@ -212,5 +212,23 @@ ENTRY main {
                 .max_cases = 200});
 }
 
+TEST(Scatter, IndicesMayBeConcatenatedOfEmptyVectors) {
+  VerifyFamily({.text = R"(
+f {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] multiply(a, b)
+}
+ENTRY main {
+  x = s32[@A,5] parameter(0)<0:2>
+  u = s32[@A,5] parameter(1)<1:2>
+  none = s32[0] constant({})
+  indices = s32[0] concatenate(none, none), dimensions={0}
+  ROOT s = s32[@A,5] scatter(x, indices, u), update_window_dims={0,1}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=0, to_apply=f
+}
+)",
+                .sizes = {{{'A', 8}}, {{'A', 3}}}});
+}
+
 }  // namespace
 }  // namespace shardcall
