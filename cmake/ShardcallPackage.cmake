@@ -45,7 +45,7 @@ add_library(shardcall::shared ALIAS shardcall_shared)
 target_compile_features(shardcall_shared INTERFACE cxx_std_20)
 target_link_libraries(shardcall_shared INTERFACE shardcall_c absl::flat_hash_map
   absl::flat_hash_set absl::function_ref absl::inlined_vector absl::node_hash_map absl::span
-  absl::status absl::statusor absl::strings absl::synchronization absl::time absl::variant)
+  absl::status absl::statusor absl::strings absl::time absl::variant)
 set_target_properties(shardcall_shared PROPERTIES EXPORT_NAME shared)
 
 # Everything that is installed; no tests, examples and benchmarks.

@@ -60,15 +60,13 @@ build_shardcall() {
   install_packages
   # A build from nothing compiles files of a folder as one, which takes half the time. If that
   # fails, because they do not go together, each is compiled by itself.
-  if [ -e "$SHARDCALL_BUILD/CMakeCache.txt" ]; then
-    configure_shardcall
+  local unity=()
+  [ -e "$SHARDCALL_BUILD/CMakeCache.txt" ] || unity=(-DSHARDCALL_UNITY=ON)
+  configure_shardcall "${unity[@]}"
+  ninja -C "$SHARDCALL_BUILD" "$@" || {
+    [ ${#unity[@]} -gt 0 ] || return 1
+    echo "shardcall: does not build with SHARDCALL_UNITY; each file is compiled by itself" >&2
+    configure_shardcall -DSHARDCALL_UNITY=OFF
     ninja -C "$SHARDCALL_BUILD" "$@"
-  else
-    configure_shardcall -DSHARDCALL_UNITY=ON
-    ninja -C "$SHARDCALL_BUILD" "$@" || {
-      echo "shardcall: does not build with SHARDCALL_UNITY; each file is compiled by itself" >&2
-      configure_shardcall -DSHARDCALL_UNITY=OFF
-      ninja -C "$SHARDCALL_BUILD" "$@"
-    }
-  fi
+  }
 }

@@ -26,9 +26,6 @@ struct LeftBehind {
 };
 std::atomic<int>& LeftBehindHere() { return OfThisProcess<LeftBehind>()->threads; }
 
-// Clocks count nanoseconds in 64 bits, so a time further ahead would overflow.
-constexpr absl::Duration kLongestWait = absl::Hours(24 * 365 * 100);
-
 struct Call {
   std::function<void()> body;
   std::mutex mutex;
@@ -66,7 +63,7 @@ absl::Status CallWithin(absl::Duration deadline, std::function<void()> body,
     return absl::OkStatus();
   }
   std::unique_lock<std::mutex> lock(call->mutex);
-  const absl::Duration end = SteadyNow() + std::min(deadline, kLongestWait);
+  const absl::Duration end = SteadyNow() + std::min(deadline, kLongestTimedWait);
   while (!call->returned) {
     const absl::Duration left = end - SteadyNow();
     // A limit of the caller is left to `late`, which says more.

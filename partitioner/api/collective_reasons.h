@@ -30,16 +30,16 @@ class CollectiveReasons {
   std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
 
  private:
-  // Of a sum over devices that waited, the value that it began as: what a loop accumulated, or an
-  // op added to another sum.
-  LeafId BeganAs(LeafId sum) const;
+  // Of a sum over devices that waited, a value whose sum it is: what a loop accumulated, or an op
+  // passed on or added to another one. Invalid if the value did not wait.
+  LeafId SummedBefore(LeafId sum) const;
 
   const Program& program_;
   const Plan& plan_;
   Reasons reasons_;
   // The leaves of the operands of the instruction that was asked about last.
   InstrId consumer_;
-  std::vector<LeafId> operands_;
+  absl::InlinedVector<LeafId, 8> operands_;
 };
 
 }  // namespace internal

@@ -29,5 +29,15 @@ absl::InlinedVector<ValueFlow, 4> ValueFlows(const Module& module, InstrId id) {
   return flows;
 }
 
+absl::InlinedVector<LeafId, 8> OperandLeaves(const Program& program, InstrId id) {
+  absl::InlinedVector<LeafId, 8> leaves;
+  for (InstrId o : program.module.operands(id)) {
+    for (int k = 0; k < program.module.instr(o).shape->num_leaves(); ++k) {
+      leaves.push_back(program.leaves.leaf(o, k));
+    }
+  }
+  return leaves;
+}
+
 }  // namespace internal
 }  // namespace shardcall

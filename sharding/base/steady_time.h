@@ -10,6 +10,10 @@
 namespace shardcall {
 inline namespace internal {
 
+// The longest that a condition variable can wait for: clocks count nanoseconds in 64 bits, so a
+// time further ahead would overflow.
+inline constexpr absl::Duration kLongestTimedWait = absl::Hours(24 * 365 * 100);
+
 // Time since an epoch that is fixed within a process. Never goes back.
 inline absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());

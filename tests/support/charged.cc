@@ -6,8 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/import/value_flow.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall {
@@ -37,17 +37,6 @@ absl::flat_hash_set<LeafId> SeenByCallbacks(const PartitionedProgram& program) {
     if (seen.contains(global.leaves.canonical(global.module.operand(id, 0)))) add(id);
   }
   return seen;
-}
-
-// Leaves of the op's operands.
-absl::InlinedVector<LeafId, 8> OperandLeaves(const Program& program, InstrId id) {
-  absl::InlinedVector<LeafId, 8> leaves;
-  for (InstrId o : program.module.operands(id)) {
-    for (int k = 0; k < program.module.instr(o).shape->num_leaves(); ++k) {
-      leaves.push_back(program.leaves.canonical(o, k));
-    }
-  }
-  return leaves;
 }
 
 // How far bytes may differ: elements smaller than a byte are sent in whole bytes, in each
@@ -81,8 +70,9 @@ std::string WhyChargedOtherwise(const PartitionedProgram& program, const SpmdOpt
     const double charged = op.decision->bytes;
     const InstrId id(static_cast<uint32_t>(k));
     if (std::abs(charged - sent[k]) <= 1e-6 * (1 + charged) + Slack(global, id)) continue;
-    const bool may_be_less = absl::c_any_of(OperandLeaves(global, id),
-                                            [&](LeafId l) { return by_callbacks.contains(l); });
+    const bool may_be_less = absl::c_any_of(OperandLeaves(global, id), [&](LeafId l) {
+      return by_callbacks.contains(global.leaves.canonical(l));
+    });
     if (may_be_less && sent[k] < charged) continue;
     const Instruction& i = m.instr(id);
     return absl::StrCat("%", i.name, " (", op.decision->strategy->name, ") was charged with ",

@@ -35,8 +35,6 @@ struct LiveFutures {
 LiveFutures& Live() { return *OfThisProcess<LiveFutures>(); }
 
 std::atomic<uintptr_t> last_handle{0};
-// At once; a point in time that is further away may not be one that the clock has.
-constexpr absl::Duration kLongestWait = absl::Hours(1);
 
 }  // namespace
 
@@ -65,19 +63,16 @@ void CompleteFfiFuture(const void* future, absl::Status status) {
 
 FutureEnd AwaitFfiFuture(const void* future, absl::Duration deadline,
                          const std::shared_ptr<const void>& keep, absl::Status* status) {
-  const absl::Duration end = SteadyNow() + deadline;
   std::unique_lock lock(Live().mutex);
   auto it = Live().futures.find(future);
   if (it == Live().futures.end() || it->second->abandoned) return FutureEnd::kNotAFuture;
   abi::Future& waited = *it->second;  // its address is stable when the table grows
-  while (!waited.done) {
-    const absl::Duration left = end - SteadyNow();
-    if (left <= absl::ZeroDuration()) {
-      waited.abandoned = true;
-      waited.keep = keep;
-      return FutureEnd::kDeadline;
-    }
-    Live().completed.wait_for(lock, absl::ToChronoNanoseconds(std::min(left, kLongestWait)));
+  if (!Live().completed.wait_for(lock,
+                                 absl::ToChronoNanoseconds(std::min(deadline, kLongestTimedWait)),
+                                 [&] { return waited.done; })) {
+    waited.abandoned = true;
+    waited.keep = keep;
+    return FutureEnd::kDeadline;
   }
   *status = std::move(waited.status);
   Live().futures.erase(future);

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/ops/index_map.h"
 
-#include <algorithm>
-
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/runtime/strided.h"
 
 namespace shardcall {
 inline namespace internal {
-namespace {}  // namespace
-
 void IndexMap::Start(const Tensor& indices, absl::Span<const int64_t> batch, Dims* start) const {
   int64_t at = 0;
   for (size_t k = 0; k < batch.size(); ++k) at += batch[k] * batch_index_strides[k];
@@ -60,8 +56,9 @@ absl::Status MakeIndexMap(const LowerContext& context, const IndexMapSpec& spec,
   }
   size_t next = 0;
   for (int k = 0; k < operand.rank(); ++k) {
-    if (absl::c_linear_search(spec.dropped, k) || absl::c_linear_search(spec.operand_batching, k))
+    if (absl::c_linear_search(spec.dropped, k) || absl::c_linear_search(spec.operand_batching, k)) {
       continue;
+    }
     if (next >= window_strides.size()) {
       return context.Error("E311", "too few window dimensions");
     }

@@ -294,9 +294,9 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     case PlanKind::kBarrier: LocalizeBarrier(id, *plan.decision); return absl::OkStatus();
     case PlanKind::kIdentity:
     case PlanKind::kBoundary: LocalizePassThrough(id, *plan.decision); return absl::OkStatus();
-    case PlanKind::kWhile: LocalizeWhile(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kWhile:
     case PlanKind::kConditional:
-    case PlanKind::kCall: LocalizeBranches(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kCall: LocalizeControlFlow(id, *plan.decision); return absl::OkStatus();
     case PlanKind::kCallbacks: return LocalizeCallbacks(id, *plan.decision);
     case PlanKind::kConstant:
     case PlanKind::kManual:

@@ -77,25 +77,7 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
   }
 }
 
-void Localizer::LocalizeWhile(InstrId id, const Decision& d) {
-  const Instruction& instr = global_.instr(id);
-  LocalIds carry;
-  for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    carry.push_back(
-        Get(global_.operand(id, 0), k, d.operands[k], {CollectiveCause::Kind::kCarry, id, k}));
-  }
-  const InstrId init = Assemble(instr.shape, carry);
-  Instruction copy = instr;
-  copy.sharding = nullptr;
-  copy.frontend = stated_.OfValue(instr.frontend, instr.shape, d.operands);
-  copy.shape = builder().shape(init);
-  copy.extra = -1;
-  copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
-  const InstrId loop = local().Add(builder().computation(), copy, {init});
-  StoreResults(id, d, Flatten(loop));
-}
-
-void Localizer::LocalizeBranches(InstrId id, const Decision& d) {
+void Localizer::LocalizeControlFlow(InstrId id, const Decision& d) {
   const Instruction& instr = global_.instr(id);
   LocalIds operands;
   int flat = 0;

@@ -121,8 +121,8 @@ class Localizer {
   void LocalizeParameter(InstrId id, const Decision& d);
   void LocalizeBarrier(InstrId id, const Decision& d);
   void LocalizePassThrough(InstrId id, const Decision& d);
-  void LocalizeWhile(InstrId id, const Decision& d);
-  void LocalizeBranches(InstrId id, const Decision& d);
+  // Loops, branches and calls.
+  void LocalizeControlFlow(InstrId id, const Decision& d);
   std::vector<const Sharding*> RootStates(CompId comp) const;
   // callbacks/localize_callbacks.cc
   absl::Status LocalizeCallbacks(InstrId id, const Decision& d);

@@ -32,9 +32,20 @@ void Planner::PlanPassedStates(InstrId id, PlanKind kind, const States& operands
   Decision d;
   d.operands = operands;
   d.produced = d.final = produced;
-  if (kind == PlanKind::kConditional) {
-    NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
+  table_.Finish(id, kind, table_.Keep(d));
+}
+
+void Planner::PlanControlFlow(InstrId id, PlanKind kind, const States& operands,
+                              const States& produced) {
+  States final;
+  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
+    final.push_back(table_.Wanted(id, k));
   }
+  Decision d;
+  d.operands = operands;
+  d.produced = produced;
+  d.final = final;
+  NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
   table_.Finish(id, kind, table_.Keep(d));
 }
 
@@ -67,12 +78,19 @@ void Planner::PlanStructural(InstrId id) {
       return;
     }
     case Form::kAlias: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
-    case Form::kWhile: PlanWhile(id); return;
+    case Form::kWhile: {
+      States carried;
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) carried.push_back(table_.Wanted(id, k));
+      waiting_.SetCarried(id, &carried);
+      PlanControlFlow(id, PlanKind::kWhile, carried, carried);
+      return;
+    }
     case Form::kConditional: {
       const Shape* predicate = module_.instr(module_.operand(id, 0)).shape;
-      States need{table_.Replicated(id, predicate)};
+      States need{table_.Replicated(id, predicate)}, produced;
       for (CompId c : CalledComputations(module_, instr)) AppendParameters(c, &need);
-      PlanPassedStates(id, PlanKind::kConditional, need);
+      for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(table_.Wanted(id, k));
+      PlanControlFlow(id, PlanKind::kConditional, need, produced);
       return;
     }
     case Form::kCall: PlanCall(id, CalledComputations(module_, instr)[0]); return;
@@ -92,20 +110,6 @@ void Planner::PlanStructural(InstrId id) {
   }
 }
 
-void Planner::PlanWhile(InstrId id) {
-  States final;
-  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
-    final.push_back(table_.Wanted(id, k));
-  }
-  States carried = final;
-  waiting_.SetCarried(id, &carried);
-  Decision d;
-  d.operands = d.produced = carried;
-  d.final = final;
-  NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
-  table_.Finish(id, PlanKind::kWhile, table_.Keep(d));
-}
-
 // Appends the states in which the parameters of a computation are wanted.
 void Planner::AppendParameters(CompId comp, States* states) const {
   for (InstrId p : module_.comp(comp).parameters) {
@@ -118,18 +122,12 @@ void Planner::AppendParameters(CompId comp, States* states) const {
 // The callee may have other callers. So its parameters and root have states of their own, and each
 // call reshards to and from them.
 void Planner::PlanCall(InstrId id, CompId callee) {
-  States need, produced, final;
+  States need, produced;
   AppendParameters(callee, &need);
   for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) {
     produced.push_back(table_.Wanted(module_.comp(callee).root, k));
-    final.push_back(table_.Wanted(id, k));
   }
-  Decision d;
-  d.operands = need;
-  d.produced = produced;
-  d.final = final;
-  NoteOperandGathers(table_, id, Gather::Kind::kState, d.operands);
-  table_.Finish(id, PlanKind::kCall, table_.Keep(d));
+  PlanControlFlow(id, PlanKind::kCall, need, produced);
 }
 
 void Planner::PlanBoundary(InstrId id, const ManualBoundary& boundary) {

@@ -34,7 +34,8 @@ class Planner {
   // plan_structural.cc
   void PlanStructural(InstrId id);
   void PlanPassedStates(InstrId id, PlanKind kind, const States& operands);
-  void PlanWhile(InstrId id);
+  // The results are produced in these states, and resharded to those that are wanted.
+  void PlanControlFlow(InstrId id, PlanKind kind, const States& operands, const States& produced);
   void AppendParameters(CompId comp, States* states) const;
   void PlanCall(InstrId id, CompId callee);
   void PlanBoundary(InstrId id, const ManualBoundary& boundary);

@@ -57,17 +57,14 @@ int WaitingSums::PassedOperand(InstrId id) const {
         IsFloat(from) && IsFloat(type) && ElementTypeBits(type) > ElementTypeBits(from);
     return from == type || wider ? 0 : -1;
   }
+  const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
+  if (!multiplies && !HasTrait(instr.opcode, kMakesFractions)) return -1;
   // By a number that makes the parts no larger: what is infinite is so in the parts and in the sum.
   // In types of a small range the parts might vanish instead.
   if (!IsFloat(type) || RoundToFloatType(type, 1e-30) == 0) return -1;
-  if (HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise)) {
-    for (int k : {0, 1}) {
-      if (std::abs(ConstantOf(module_, module_.operand(id, 1 - k))) <= 1) return k;
-    }
-  } else if (HasTrait(instr.opcode, kMakesFractions)) {
-    if (std::abs(ConstantOf(module_, module_.operand(id, 1))) >= 1) return 0;
-  }
-  return -1;
+  const double by = std::abs(ConstantOf(module_, module_.operand(id, 1)));
+  if (multiplies ? by <= 1 : by >= 1) return 0;
+  return multiplies && std::abs(ConstantOf(module_, module_.operand(id, 0))) <= 1 ? 1 : -1;
 }
 
 const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int operand,
@@ -167,10 +164,12 @@ void WaitingSums::SetCarried(InstrId loop, States* states) const {
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const OpPlan& op = table_.plan().ops[id.value];
-  if (op.kind != PlanKind::kRule || op.decision->rule == nullptr || !MayWait(id)) return;
+  if (op.kind != PlanKind::kRule || op.decision->rule == nullptr) return;
   const Decision& d = *op.decision;
-  const Sharding* const produced = d.produced[0];
-  if (!produced->partial().empty()) {
+  const Sharding* const produced = d.produced.empty() ? nullptr : d.produced[0];
+  const bool makes_sum = produced != nullptr && !produced->partial().empty();
+  if ((!makes_sum && waiting_.empty()) || !MayWait(id)) return;
+  if (makes_sum) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
     const Cost saved = ReshardCost(id, produced, d.final[0]);
     if (saved.bytes == 0) return;
@@ -181,7 +180,7 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
-  const int operand = waiting_.empty() ? -1 : PassedOperand(id);
+  const int operand = PassedOperand(id);
   if (operand < 0) return;
   const InstrId before = module_.operand(id, operand);
   const auto found = waiting_.find(before.value);

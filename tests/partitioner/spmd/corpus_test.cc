@@ -2,25 +2,16 @@
 // Programs that JAX dumped: what their plans charge is what is emitted.
 #include "tests/support/corpus.h"
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "shardcall/partitioner/bindings/manifest/manifest.h"
 #include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/sharding/base/whole_file.h"
 #include "tests/support/charged.h"
 
 namespace shardcall {
 namespace {
-
-std::string Text(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 TEST(Corpus, PlansChargeWhatIsEmitted) {
   TargetRegistry targets;
@@ -34,8 +25,10 @@ TEST(Corpus, PlansChargeWhatIsEmitted) {
   options.targets = &targets;
   int partitioned = 0;
   for (const std::filesystem::path& path : CorpusFiles()) {
+    const absl::StatusOr<std::string> text = ReadWholeFile(path.string());
+    ASSERT_TRUE(text.ok()) << text.status();
     absl::StatusOr<Module> module =
-        ParseModule(std::make_shared<const std::string>(Text(path)), std::make_shared<Context>(),
+        ParseModule(std::make_shared<const std::string>(*text), std::make_shared<Context>(),
                     path.filename().string());
     ASSERT_TRUE(module.ok()) << path << ": " << module.status();
     const auto program = Partition(*std::move(module), options);
