@@ -128,7 +128,7 @@ absl::StatusOr<bool> TrainStep(const std::string& program_path, const std::strin
               static_cast<long long>(program->instructions_in), calls,
               program->local.module.num_instructions(), printed.size());
   PrintCollectives(program->local);
-  std::printf("ops gathered for want of a handler: %zu\n", program->plan.fallbacks.size());
+  std::printf("ops gathered for want of a strategy: %zu\n", program->plan.fallbacks.size());
   const bool ok = PrintDifferences(want, got);
   const StageTimes& t = program->times;
   std::printf(

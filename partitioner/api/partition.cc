@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/partition.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/cheapest_propagation.h"
+#include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
@@ -36,8 +39,33 @@ void Observe(const PartitionOptions& options, absl::string_view stage) {
   if (options.observe) options.observe(stage);
 }
 
-absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
+// Where the collectives are, and how often they run, after passes that moved them.
+void FollowCollectives(const PassResult& done, double trip_count, LocalProgram* local) {
+  std::vector<CollectiveRecord> live;
+  std::vector<double> runs;  // by computation
+  for (CollectiveRecord r : local->collectives) {
+    r.local = done.moved_to[r.local.value];
+    if (!r.local.valid()) continue;
+    const CompId stayed = done.comp_moved_to[r.computation.value];
+    r.computation = local->module.instr(r.local).computation;
+    if (r.computation != stayed) {
+      if (runs.empty()) {
+        runs = RunsByComputation(local->module, ComputationPostOrder(local->module), trip_count);
+      }
+      r.trip_count = runs[r.computation.value];
+    }
+    live.push_back(r);
+  }
+  local->collectives = std::move(live);
+}
+
+absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
+  // What the plan took for done before loops, and what else an eighth of the memory that a device
+  // needs in any case is enough for.
+  passes.push_back(MakeLoopInvariants([&](const Module& m) {
+    return std::max(plan.invariant_bytes, CountDeviceMemory(m).Peak() / 8);
+  }));
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeExplicitStarts());
   passes.push_back(MakeRowMajorResults());
@@ -52,14 +80,7 @@ absl::Status CleanUp(LocalProgram* local, const PartitionOptions& options) {
   SHARDCALL_ASSIGN_OR_RETURN(PassResult done,
                              RunPipeline(std::move(local->module), passes, pipeline));
   local->module = std::move(done.module);
-  std::vector<CollectiveRecord> live;
-  for (CollectiveRecord r : local->collectives) {
-    r.local = done.moved_to[r.local.value];
-    if (!r.local.valid()) continue;
-    r.computation = done.comp_moved_to[r.computation.value];
-    live.push_back(r);
-  }
-  local->collectives = std::move(live);
+  FollowCollectives(done, options.spmd.cost.trip_count, local);
   AssignNames(&local->module);
   return absl::OkStatus();
 }
@@ -163,7 +184,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   auto out = std::make_unique<PartitionedProgram>(*std::move(local));
   {
     StageTimer timer(&times.cleanup);
-    SHARDCALL_RETURN_IF_ERROR(CleanUp(&out->local, options));
+    SHARDCALL_RETURN_IF_ERROR(CleanUp(*plan, &out->local, options));
     Observe(options, "clean-up");
   }
   if (options.verify_output) {

@@ -69,6 +69,11 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
 
 namespace {
 
+// Null where that is not known.
+Json Needed(const CollectiveRecord& r) {
+  return r.bytes_needed < 0 ? Json() : Json(r.bytes_needed);
+}
+
 // The ops that run by another strategy than `local`, in the order of the program.
 Json Strategies(const PartitionedProgram& p) {
   const Module& m = p.global->program.module;
@@ -77,18 +82,18 @@ Json Strategies(const PartitionedProgram& p) {
     const OpPlan& op = p.plan.ops[k];
     if (op.kind != PlanKind::kRule || op.decision->strategy == &kLocalStrategy) continue;
     const Instruction& i = m.instr(InstrId(static_cast<uint32_t>(k)));
-    Json dearer = Json::array();
-    for (const DearerCandidate& c : op.decision->dearer) {
-      dearer.push_back({{"strategy", std::string(c.strategy->name)},
-                        {"bytes_moved", c.bytes},
-                        {"seconds", c.seconds}});
+    Json rejected = Json::array();
+    for (const RejectedCandidate& c : op.decision->rejected) {
+      rejected.push_back({{"strategy", std::string(c.strategy->name)},
+                          {"bytes_moved", c.bytes},
+                          {"seconds", c.seconds}});
     }
     list.push_back({{"name", std::string(i.name)},
                     {"opcode", std::string(OpcodeText(i.opcode))},
                     {"strategy", std::string(op.decision->strategy->name)},
                     {"bytes_moved", op.decision->bytes},
                     {"seconds", op.decision->seconds},
-                    {"dearer", std::move(dearer)}});
+                    {"rejected", std::move(rejected)}});
   }
   return list;
 }
@@ -113,7 +118,7 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
 std::string GatherText(const Gather& g) {
   absl::string_view what;
   switch (g.kind) {
-    case Gather::Kind::kHandler: what = " is gathered for want of a handler: "; break;
+    case Gather::Kind::kNoStrategy: what = " is gathered for want of a strategy: "; break;
     case Gather::Kind::kCost: what = " is gathered by cost: "; break;
     case Gather::Kind::kState: what = " is gathered where it is taken in: "; break;
     case Gather::Kind::kWhole: what = " is computed whole and cut: "; break;
@@ -126,6 +131,7 @@ std::string GatherText(const Gather& g) {
 
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) {
   Json j;
+  j["format_version"] = kReportFormatVersion;
   j["num_partitions"] = p.global->program.num_partitions;
   j["instructions_in"] = p.instructions_in;
   j["instructions_out"] = p.local.module.num_instructions();
@@ -151,6 +157,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                                 {"groups", r.num_groups},
                                 {"bytes_in", r.bytes_in},
                                 {"bytes_moved", r.bytes_moved},
+                                {"bytes_needed", Needed(r)},
                                 {"trip_count", r.trip_count},
                                 {"cause", CauseText(p, r)}});
   }

@@ -33,6 +33,8 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r);
 // "operand 1 is gathered by cost: [{"data"},{}] -> [{},{}], 1.5 KiB sent per device".
 std::string GatherText(const Gather& g);
 
+// The version of its format, its key "format_version".
+inline constexpr int kReportFormatVersion = 2;
 std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options);
 
 enum class ExplainFormat { kText, kJson, kHtml };

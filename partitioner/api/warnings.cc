@@ -70,6 +70,23 @@ void AddRematerialized(const PartitionedProgram& p, CollectiveReasons& reasons,
   }
 }
 
+// Whether the work of an op is divided over the axes of an operand that it gathers all the same, as
+// where weights are gathered for the shards of a batch: no other choice would send less, and no
+// device does the work of another.
+bool IsWorkDivided(const PartitionedProgram& p, InstrId instr, const Gather& g) {
+  const Decision* const d = p.plan.ops[instr.value].decision;
+  if (g.kind != Gather::Kind::kCost || d == nullptr) return false;
+  const BaseMesh& mesh = d->mesh == nullptr ? *p.global->program.mesh : *d->mesh;
+  if (g.from->mesh() != &mesh || g.to->mesh() != &mesh) return false;
+  AxisList gathered, divided;
+  for (int k = 0; k < g.from->rank(); ++k) {
+    const AxisList lost = Minus(mesh, g.from->dim(k), g.to->dim(k));
+    gathered.insert(gathered.end(), lost.begin(), lost.end());
+  }
+  for (const auto& axes : d->factor_axes) divided.insert(divided.end(), axes.begin(), axes.end());
+  return Minus(mesh, gathered, divided).empty();
+}
+
 }  // namespace
 
 std::string ProgramWarning::ToString(const Module& propagated) const {
@@ -96,7 +113,8 @@ std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
   AddGreedyPlans(p, reasons, &out);
   for (const Fallback& f : p.plan.fallbacks) out.push_back({"W202", f.instr, f.reason});
   for (const auto& [instr, g] : p.plan.gathers) {
-    if (g.kind == Gather::Kind::kHandler) continue;  // reported as W202
+    if (g.kind == Gather::Kind::kNoStrategy) continue;  // reported as W202
+    if (IsWorkDivided(p, instr, g)) continue;
     out.push_back({"W203", instr, GatherText(g)});
   }
   return out;

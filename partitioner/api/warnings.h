@@ -25,8 +25,8 @@ struct ProgramWarning {
 
 // In this order: notes of import and of localization, W201 (full rematerialization: a value is
 // gathered whole and sliced again), W208 (reshards without a search for the best plan), W202 (ops
-// without a handler), W203 (values gathered by cost). W203 is too common to print for each program
-// that is compiled; the command prints it only with `explain`.
+// without a strategy), W203 (values gathered by cost for work that each device then does). W203 is
+// too common to print for each program that is compiled; the command prints it only with `explain`.
 std::vector<ProgramWarning> Warnings(const PartitionedProgram& p);
 
 }  // namespace shardcall

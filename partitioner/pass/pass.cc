@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/pass/rewrite.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -19,12 +20,7 @@ absl::StatusOr<PassResult> RunPipeline(Module module,
   for (const auto& pass : passes) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
     SHARDCALL_ASSIGN_OR_RETURN(PassResult step, pass->Run(all.module));
-    if (step.changed) {
-      for (InstrId& id : all.moved_to) id = id.valid() ? step.moved_to[id.value] : id;
-      for (CompId& id : all.comp_moved_to) id = id.valid() ? step.comp_moved_to[id.value] : id;
-      all.module = std::move(step.module);
-      all.changed = true;
-    }
+    if (step.changed) Follow(std::move(step), &all);
     if (options.verify) {
       const absl::Status status = VerifyModule(all.module, "");
       if (!status.ok()) {

@@ -62,6 +62,11 @@ std::unique_ptr<Pass> MakeSeparateInits();
 // Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
 std::unique_ptr<Pass> MakeKeptOperands();
 
+// Runs collectives of values that a loop does not change once, before the loop
+// (loop_invariants.cc), as long as what they give takes no more bytes than `room`, which is asked
+// for modules with loops only.
+std::unique_ptr<Pass> MakeLoopInvariants(std::function<int64_t(const Module&)> room);
+
 // Reduces floats by maximum and minimum across devices as integers of the same order
 // (ordered_extrema.cc), so that engines that lose a NaN in them keep it.
 std::unique_ptr<Pass> MakeOrderedExtrema();

@@ -113,5 +113,12 @@ PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)>
   return out;
 }
 
+void Follow(PassResult next, PassResult* all) {
+  for (InstrId& id : all->moved_to) id = id.valid() ? next.moved_to[id.value] : id;
+  for (CompId& id : all->comp_moved_to) id = id.valid() ? next.comp_moved_to[id.value] : id;
+  all->module = std::move(next.module);
+  all->changed = true;
+}
+
 }  // namespace internal
 }  // namespace shardcall

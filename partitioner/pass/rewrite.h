@@ -20,6 +20,9 @@ PassResult RewriteInstructions(
     const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
     absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make);
 
+// Adds what a further pass has done to `all`, the result of those before it.
+void Follow(PassResult next, PassResult* all);
+
 }  // namespace internal
 }  // namespace shardcall
 

@@ -85,6 +85,8 @@ absl::StatusOr<Execution> MakeExecution(const Flags& flags, const Session& sessi
 // abort. So only the first rank prints them, and its exit ends the job; other ranks print only if
 // that does not happen. Failures of the run differ by rank, so each rank prints its own.
 enum class Phase { kBefore, kRun };
+// On a machine that is busy, the first rank's exit ends the job only after seconds.
+constexpr absl::Duration kUntilFirstRankEnds = absl::Seconds(10);
 int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
   if (e.communicator == nullptr) return Fail(status);
   if (phase == Phase::kBefore && e.first_rank) {
@@ -95,7 +97,7 @@ int FailRank(const Execution& e, const absl::Status& status, Phase phase) {
   e.communicator->Abort(status);
   if (phase == Phase::kBefore) {
     Communicator& launched = e.bootstrap != nullptr ? *e.bootstrap : *e.communicator;
-    const absl::Time end = absl::Now() + absl::Seconds(2);
+    const absl::Time end = absl::Now() + kUntilFirstRankEnds;
     while (absl::Now() < end) {
       if (launched.FindDeparted({}).job_ends)
         return ExitCode(status);  // the first rank has said it

@@ -57,8 +57,9 @@ absl::Status Reshard(const Flags& flags) {
     for (AxisRef a : m.axes) {
       absl::StrAppend(&axes, axes.empty() ? "" : ",", m.before->mesh()->AxisName(a));
     }
-    std::printf("  %-18s {%s} %12.0f bytes  -> %s\n", std::string(MoveKindName(m.kind)).c_str(),
-                axes.c_str(), m.bytes, m.after->ToString().c_str());
+    std::printf("  %-18s {%s} %12.0f bytes  -> %s%s\n", std::string(MoveKindName(m.kind)).c_str(),
+                axes.c_str(), m.bytes, m.after->ToString().c_str(),
+                m.exchanges > 0 ? " (with a halo exchange)" : "");
   }
   if (plan.greedy) {
     std::fprintf(stderr, "W208 %s\n", GreedyPlanText(plan).c_str());

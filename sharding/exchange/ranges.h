@@ -67,6 +67,8 @@ struct ExchangePlan {
   int num_collectives = 0;
   // Elements along the dimension that one shard sends; the mean, as edges send less.
   double sent = 0;
+  // The mean of those that a shard needs and does not hold.
+  double needed = 0;
 };
 
 // The exchange that sends the fewest elements: of the messages by distance (each shard gets from

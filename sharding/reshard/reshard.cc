@@ -240,6 +240,7 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
     // The search took all devices for senders; some may keep their shard.
     if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
     plan->bytes += m.bytes;
+    plan->collectives += m.collectives();
     plan->peak_bytes =
         std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
   }
@@ -251,15 +252,12 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
 
 ReshardChoice CheapestReshard(Context& context, const Shape* global, const Sharding* stored,
                               absl::Span<const Sharding* const> copies, const Sharding* to) {
-  auto collectives = [](const ReshardPlan& p) {
-    return std::count_if(p.moves.begin(), p.moves.end(), [](const Move& m) { return m.bytes > 0; });
-  };
   ReshardChoice best{stored, &PlanReshard(context, global, stored, to)};
   for (const Sharding* from : copies) {
     if (from != to && !from->partial().empty()) continue;
     const ReshardPlan& plan = PlanReshard(context, global, from, to);
     if (plan.bytes > best.plan->bytes ||
-        (plan.bytes == best.plan->bytes && collectives(plan) >= collectives(*best.plan))) {
+        (plan.bytes == best.plan->bytes && plan.collectives >= best.plan->collectives)) {
       continue;
     }
     best = {from, &plan};
@@ -295,6 +293,7 @@ std::string DescribePlan(const ReshardPlan& plan) {
       }
       absl::StrAppend(&out, "}");
     }
+    if (m.exchanges > 0) absl::StrAppend(&out, ", with a halo exchange");
     absl::StrAppend(&out, ": ", absl::StrFormat("%.0f bytes\n", m.bytes));
   }
   return out;

@@ -3,7 +3,7 @@
 // bytes sent per device, found by uniform-cost search over the states that the axes of both
 // shardings can form, within a budget of states; a greedy planner takes over beyond it. All states
 // have canonical tiles T = ceil(D/n). Where ceil tilings do not nest (D = 10 over {a,b} against
-// {a}) a dimension is all-gathered and sliced again.
+// {a}) a halo exchange re-tiles the dimension before it is cut, or after it was gathered.
 //
 // Example, mesh a=2, b=2, f32[8,8]: [{a},{b}] -> [{b},{a}] is one
 // collective-permute; [{a},{}] -> [{},{a}] one all-to-all; partial{a} ->
@@ -40,11 +40,21 @@ struct Move {
   const Sharding* before = nullptr;
   const Sharding* after = nullptr;
   double bytes = 0;  // sent per device, as bytes_moved in partitioner/api/README.md
+  // Where the tiles of `before` and `after` do not nest, these permutes re-tile a dimension before
+  // it is cut, or after it was gathered.
+  int exchanges = 0;
+  // Those permutes, and the one of `kind`.
+  int collectives() const {
+    const bool local =
+        kind == MoveKind::kSlice || kind == MoveKind::kDropPartial || kind == MoveKind::kPadPartial;
+    return exchanges + (!local && bytes > 0);
+  }
 };
 
 struct ReshardPlan {
   std::vector<Move> moves;
   double bytes = 0;  // sum over the moves
+  int collectives = 0;
   // Largest number of bytes that a device needs and does not hold.
   double lower_bound = 0;
   int64_t peak_bytes = 0;  // largest sum of a move's input and output

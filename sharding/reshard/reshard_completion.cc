@@ -16,16 +16,15 @@ size_t ReshardCompletion::Kept(int d, const std::string& atoms) const {
   const std::string& want = target_[d];
   const auto differ = std::mismatch(atoms.begin(), atoms.end(), want.begin(), want.end());
   size_t kept = differ.first - atoms.begin();
-  while (kept > 0 && !(Nests(d, atoms, kept) && Nests(d, want, kept))) --kept;
+  while (kept > 0 && !(Fits(d, atoms, kept) && Fits(d, want, kept))) --kept;
   return kept;
 }
 
-void ReshardCompletion::Add(const Lists& next, MoveKind kind, const std::string& atoms, int dim,
-                            int dim2, double bytes) {
-  cost_ = Cost(cost_, next, bytes);
+void ReshardCompletion::Add(const Lists& next, Step step) {
+  cost_ = Cost(cost_, next, step);
   at_ = next;
   std::sort(at_[rank()].begin(), at_[rank()].end());
-  chain_.push_back({{kind, atoms, dim, dim2, bytes}, Join(at_), cost_});
+  chain_.push_back({std::move(step), Join(at_), cost_});
 }
 
 std::vector<ReshardCompletion::Link> ReshardCompletion::Complete(const Lists& l, double cost,
@@ -50,7 +49,7 @@ void ReshardCompletion::ReducePartial() {
   if (reduced.empty()) return;
   Lists next = at_;
   next[rank()] = kept;
-  Add(next, MoveKind::kAllReduce, reduced, -1, -1, ReduceBytes(reduced, LocalBytes(at_)));
+  Add(next, {MoveKind::kAllReduce, reduced, -1, -1, ReduceBytes(reduced, LocalBytes(at_))});
 }
 
 void ReshardCompletion::DropToPartial() {
@@ -61,7 +60,7 @@ void ReshardCompletion::DropToPartial() {
   if (made.empty()) return;
   Lists next = at_;
   next[rank()] += made;
-  Add(next, MoveKind::kDropPartial, made, -1, -1, 0);
+  Add(next, {MoveKind::kDropPartial, made, -1, -1, 0});
 }
 
 bool ReshardCompletion::SameSizes() const {
@@ -80,10 +79,12 @@ bool ReshardCompletion::Slice() {
     while (end < want.size() && IsFree(at_, want[end])) ++end;
     const std::string cut = want.substr(0, end), atoms = cut.substr(have);
     // What could not stay when the rest follows would only be gathered again.
-    if (atoms.empty() || !Nests(d, cut, have) || Kept(d, cut) != end) continue;
+    if (atoms.empty() || Kept(d, cut) != end) continue;
+    Step slice{MoveKind::kSlice, atoms, d};
+    if (!AddRetile(at_, d, at_[d], atoms, /*gathered=*/false, &slice)) continue;
     Lists next = at_;
     next[d] += atoms;
-    Add(next, MoveKind::kSlice, atoms, d, -1, 0);
+    Add(next, std::move(slice));
     return true;
   }
   return false;
@@ -93,18 +94,19 @@ bool ReshardCompletion::Slice() {
 bool ReshardCompletion::MoveToPlace() {
   for (int d = 0; d < rank(); ++d) {
     for (size_t kept = Kept(d, at_[d]); kept < at_[d].size(); ++kept) {
-      if (!Nests(d, at_[d], kept)) continue;
       const std::string atoms = at_[d].substr(kept);
       for (int q = 0; q < rank(); ++q) {
         const std::string moved = at_[q] + atoms;
-        if (q == d || !StartsWith(target_[q], moved) || !Nests(q, moved, at_[q].size()) ||
-            Kept(q, moved) != moved.size()) {
-          continue;
-        }
+        if (q == d || !StartsWith(target_[q], moved) || Kept(q, moved) != moved.size()) continue;
         Lists next = at_;
         next[d].resize(kept);
         next[q] = moved;
-        Add(next, MoveKind::kAllToAll, atoms, d, q, MoveBytes(at_, q, atoms));
+        Step move{MoveKind::kAllToAll, atoms, d, q, MoveBytes(at_, q, atoms)};
+        if (!AddRetile(at_, q, at_[q], atoms, /*gathered=*/false, &move) ||
+            !AddRetile(next, d, next[d], atoms, /*gathered=*/true, &move)) {
+          continue;
+        }
+        Add(next, std::move(move));
         return true;
       }
     }
@@ -114,14 +116,14 @@ bool ReshardCompletion::MoveToPlace() {
 
 bool ReshardCompletion::Permute() {
   if (SameSizes()) {
-    Add(target_, MoveKind::kPermute, "", -1, -1, LocalBytes(at_));
+    Add(target_, {MoveKind::kPermute, "", -1, -1, LocalBytes(at_)});
     return true;
   }
   if (arranged_ || !at_[rank()].empty()) return false;
   arranged_ = true;
   Lists next;
   if (!Arrange(&next) || next == at_) return false;
-  Add(next, MoveKind::kPermute, "", -1, -1, LocalBytes(at_));
+  Add(next, {MoveKind::kPermute, "", -1, -1, LocalBytes(at_)});
   return true;
 }
 
@@ -199,7 +201,7 @@ bool ReshardCompletion::PadToPartial() {
     Lists next = at_;
     next[d].resize(kept);
     next[rank()] += atoms;
-    Add(next, MoveKind::kPadPartial, atoms, d, -1, 0);
+    Add(next, {MoveKind::kPadPartial, atoms, d, -1, 0});
     return true;
   }
   return false;
@@ -217,8 +219,11 @@ void ReshardCompletion::GatherFewest() {
   const std::string atoms = at_[cheapest].substr(kept);
   Lists next = at_;
   next[cheapest].resize(kept);
-  Add(next, MoveKind::kAllGather, atoms, cheapest, -1,
-      CollectiveBytes(MoveKind::kAllGather, LocalBytes(at_), static_cast<double>(least)));
+  Step gather{MoveKind::kAllGather, atoms, cheapest, -1,
+              CollectiveBytes(MoveKind::kAllGather, LocalBytes(at_), static_cast<double>(least))};
+  const bool fits = AddRetile(next, cheapest, next[cheapest], atoms, /*gathered=*/true, &gather);
+  SHARDCALL_CHECK(fits);  // what is kept was chosen so
+  Add(next, std::move(gather));
 }
 
 }  // namespace internal

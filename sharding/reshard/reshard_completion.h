@@ -34,8 +34,7 @@ class ReshardCompletion : public ReshardMoves {
   size_t Kept(int d, const std::string& atoms) const;
 
  private:
-  void Add(const Lists& next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-           double bytes);
+  void Add(const Lists& next, Step step);
   void ReducePartial();
   void DropToPartial();
   bool SameSizes() const;  // so that a permute leads to the target

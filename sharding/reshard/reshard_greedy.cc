@@ -35,8 +35,7 @@ class Greedy final : public ReshardCompletion {
     double cost = 0, score = 0;
   };
 
-  void Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-           double bytes) override;
+  void Try(Lists next, const Step& step) override;
   bool MayTry(double bytes) const override { return reached_[at_].cost + bytes < goal_.cost; }
   // Completes the chain to `reached_[k]`, if that is the cheapest one so far.
   void Finish(int k);
@@ -52,12 +51,11 @@ class Greedy final : public ReshardCompletion {
   Reached goal_;
 };
 
-void Greedy::Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-                 double bytes) {
-  const double cost = Cost(reached_[at_].cost, next, bytes);
+void Greedy::Try(Lists next, const Step& step) {
+  const double cost = Cost(reached_[at_].cost, next, step);
   if (cost >= goal_.cost) return;
   std::sort(next[rank()].begin(), next[rank()].end());
-  Reached reached{Join(next), {kind, atoms, dim, dim2, bytes}, at_, cost, 0};
+  Reached reached{Join(next), step, at_, cost, 0};
   if (reached.state == goal_.state) {
     goal_ = std::move(reached);
     return;

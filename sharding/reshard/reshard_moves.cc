@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/retile.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -126,9 +127,26 @@ const Sharding* ReshardMoves::ToSharding(const Lists& l) const {
 }
 
 Move ReshardMoves::MakeMove(const Step& step, const State& before, const State& after) const {
-  return {step.kind, Axes(step.atoms),          step.dim,
-          step.dim2, ToSharding(Split(before)), ToSharding(Split(after)),
-          step.bytes};
+  return {step.kind,
+          Axes(step.atoms),
+          step.dim,
+          step.dim2,
+          ToSharding(Split(before)),
+          ToSharding(Split(after)),
+          step.bytes,
+          step.exchanges};
+}
+
+bool ReshardMoves::AddRetile(const Lists& l, int d, const std::string& major,
+                             const std::string& minor, bool gathered, Step* step) const {
+  if (Nests(d, major, minor)) return true;
+  if (!Fits(d, major, minor)) return false;
+  const int64_t coarse = Tile(d, major), fine = Tile(d, major + minor) * Size(minor);
+  const RetileCost cost = CostOfRetile(context_, global_dim(d), Size(major),
+                                       gathered ? fine : coarse, gathered ? coarse : fine);
+  step->bytes += cost.sent * LocalBits(l) / static_cast<double>(8 * Tile(d, l[d]));
+  step->exchanges += cost.collectives;
+  return true;
 }
 
 void ReshardMoves::ExpandGathers(const Lists& l) {
@@ -137,22 +155,26 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
     for (size_t k = 1; k <= l[d].size(); ++k) {
       const std::string major = l[d].substr(0, l[d].size() - k);
       const std::string minor = l[d].substr(l[d].size() - k);
-      if (!Nests(d, major, minor)) continue;
       const double g = Size(minor);
       Lists next = l;
       next[d] = major;
-      const double gathered = CollectiveBytes(MoveKind::kAllGather, local, g);
-      if (MayTry(gathered)) {
-        Try(next, MoveKind::kAllGather, minor, d, -1, gathered);
+      Step gather{MoveKind::kAllGather, minor, d, -1,
+                  CollectiveBytes(MoveKind::kAllGather, local, g)};
+      if (MayTry(gather.bytes) && AddRetile(next, d, major, minor, /*gathered=*/true, &gather)) {
+        Try(next, gather);
       }
       for (int q = 0; q < rank(); ++q) {
-        if (q == d || !Nests(q, l[q], minor)) continue;
+        if (q == d) continue;
         if (!std::all_of(minor.begin(), minor.end(), [&](char c) { return Has(target_[q], c); })) {
           continue;
         }
         Lists moved = next;
         moved[q] += minor;
-        Try(moved, MoveKind::kAllToAll, minor, d, q, MoveBytes(l, q, minor));
+        Step move{MoveKind::kAllToAll, minor, d, q, MoveBytes(l, q, minor)};
+        if (AddRetile(l, q, l[q], minor, /*gathered=*/false, &move) &&
+            AddRetile(moved, d, major, minor, /*gathered=*/true, &move)) {
+          Try(moved, move);
+        }
       }
     }
   }
@@ -167,17 +189,18 @@ void ReshardMoves::ExpandSlices(const Lists& l) {
     for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
       const std::string minor = target_[d].substr(l[d].size(), k);
       if (!IsFree(l, minor.back())) break;
-      if (!Nests(d, l[d], minor)) continue;
+      Step slice{MoveKind::kSlice, minor, d};
+      if (!AddRetile(l, d, l[d], minor, /*gathered=*/false, &slice)) continue;
       Lists next = l;
       next[d] += minor;
-      Try(next, MoveKind::kSlice, minor, d, -1, 0);
+      Try(next, slice);
     }
   }
 }
 
 // The dimension has other atoms than the target, or other ones come before them there. Cut by all
 // that lack, in whatever order, it sends less in the permute that orders them, and in the gather
-// that drops those which the target does not have; the latter in even shards only.
+// that drops those which the target does not have.
 void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
   std::string minor;
   for (char c : target_[d]) {
@@ -185,12 +208,11 @@ void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
     if (!IsFree(l, c)) return;
     minor.push_back(c);
   }
-  if (minor.empty() || !Nests(d, l[d], minor)) return;
-  const bool all_stay = absl::c_all_of(l[d], [&](char c) { return Has(target_[d], c); });
-  if (!all_stay && global_dim(d) % Size(l[d] + minor) != 0) return;
+  Step slice{MoveKind::kSlice, minor, d};
+  if (minor.empty() || !AddRetile(l, d, l[d], minor, /*gathered=*/false, &slice)) return;
   Lists next = l;
   next[d] += minor;
-  Try(next, MoveKind::kSlice, minor, d, -1, 0);
+  Try(next, slice);
 }
 
 void ReshardMoves::ExpandPartial(const Lists& l) {
@@ -203,7 +225,7 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
   if (!drop.empty()) {
     Lists next = l;
     next[rank()] = rest;
-    Try(next, MoveKind::kAllReduce, drop, -1, -1, ReduceBytes(drop, local));
+    Try(next, {MoveKind::kAllReduce, drop, -1, -1, ReduceBytes(drop, local)});
   }
   // All-reduce one atom, so that the others can become a reduce-scatter, or because a reduction
   // that gathers parts is cheaper one axis at a time.
@@ -212,7 +234,7 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
       Lists next = l;
       next[rank()].erase(next[rank()].find(c), 1);
       const std::string one(1, c);
-      Try(next, MoveKind::kAllReduce, one, -1, -1, ReduceBytes(one, local));
+      Try(next, {MoveKind::kAllReduce, one, -1, -1, ReduceBytes(one, local)});
     }
   }
   for (int d = 0; d < rank(); ++d) {
@@ -220,13 +242,14 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
     for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
       const std::string minor = target_[d].substr(l[d].size(), k);
       if (!Has(drop, minor.back())) break;
-      if (!Nests(d, l[d], minor)) continue;
+      const double g = Size(minor);
+      Step scatter{MoveKind::kReduceScatter, minor, d, -1,
+                   CollectiveBytes(MoveKind::kReduceScatter, PaddedBytes(l, d, minor), g)};
+      if (!AddRetile(l, d, l[d], minor, /*gathered=*/false, &scatter)) continue;
       Lists next = l;
       next[d] += minor;
       for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
-      const double g = Size(minor);
-      Try(next, MoveKind::kReduceScatter, minor, d, -1,
-          CollectiveBytes(MoveKind::kReduceScatter, PaddedBytes(l, d, minor), g));
+      Try(next, scatter);
     }
   }
 }
@@ -240,7 +263,7 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
   if (!made.empty()) {
     Lists next = l;
     next[rank()] += made;
-    Try(next, MoveKind::kDropPartial, made, -1, -1, 0);
+    Try(next, {MoveKind::kDropPartial, made, -1, -1, 0});
   }
   for (int d = 0; d < rank(); ++d) {
     for (size_t k = 1; k <= l[d].size(); ++k) {
@@ -251,7 +274,7 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
       Lists next = l;
       next[d] = major;
       next[rank()] += minor;
-      Try(next, MoveKind::kPadPartial, minor, d, -1, 0);
+      Try(next, {MoveKind::kPadPartial, minor, d, -1, 0});
     }
   }
 }
@@ -265,7 +288,7 @@ void ReshardMoves::ExpandPermutes(const Lists& l) {
   }
   if (!any) return;
   if (same && l[rank()].empty() && target_[rank()].empty()) {
-    Try(target_, MoveKind::kPermute, "", -1, -1, local);
+    Try(target_, {MoveKind::kPermute, "", -1, -1, local});
   }
   for (int d = 0; d < rank(); ++d) {
     if (l[d].size() < 2 || !l[rank()].empty()) continue;
@@ -274,13 +297,13 @@ void ReshardMoves::ExpandPermutes(const Lists& l) {
       const char c = next[d][i];
       next[d].erase(i, 1);
       next[d].push_back(c);
-      Try(next, MoveKind::kPermute, "", -1, -1, local);
+      Try(next, {MoveKind::kPermute, "", -1, -1, local});
     }
     // The target's atoms first, so that a gather drops the others.
     Lists next = l;
     absl::c_stable_sort(next[d],
                         [&](char a, char b) { return target_[d].find(a) < target_[d].find(b); });
-    if (next[d] != l[d]) Try(next, MoveKind::kPermute, "", -1, -1, local);
+    if (next[d] != l[d]) Try(next, {MoveKind::kPermute, "", -1, -1, local});
   }
 }
 

@@ -13,6 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "shardcall/sharding/reshard/reshard.h"
+#include "shardcall/sharding/reshard/retile.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -38,12 +39,12 @@ class ReshardMoves {
     std::string atoms;
     int dim = -1, dim2 = -1;
     double bytes = 0;
+    int exchanges = 0;  // permutes of the halo exchanges that re-tile
   };
 
   // Takes every move that Expand finds. `next` is the state after it, whose partial atoms may be in
   // any order.
-  virtual void Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-                   double bytes) = 0;
+  virtual void Try(Lists next, const Step& step) = 0;
   // Whether to Try a gather of so many bytes.
   virtual bool MayTry(double bytes) const = 0;
   // Tries all moves from a state.
@@ -71,14 +72,25 @@ class ReshardMoves {
   bool Nests(int d, const std::string& major, const std::string& minor) const {
     return major.empty() || Tile(d, major) == Tile(d, major + minor) * Size(minor);
   }
+  // Whether that can be done at all, with a re-tile or without.
+  bool Fits(int d, const std::string& major, const std::string& minor) const {
+    return Nests(d, major, minor) || Size(major) <= kMostRetiledShards;
+  }
+  // Adds to `step` what it sends to re-tile dimension d, in state `l` and sharded by `major`, for
+  // cutting it further by `minor`, or after these were gathered. False if it does not fit.
+  bool AddRetile(const Lists& l, int d, const std::string& major, const std::string& minor,
+                 bool gathered, Step* step) const;
   // The same of a dimension over `atoms` for those after the first `kept`.
   bool Nests(int d, const std::string& atoms, size_t kept) const {
     return Nests(d, atoms.substr(0, kept), atoms.substr(kept));
   }
-  // What a chain costs that has cost `before` up to a move to `next`. A small cost for local work
-  // and start-up breaks ties between chains of equal bytes.
-  double Cost(double before, const Lists& next, double bytes) const {
-    return before + bytes + 1e-3 * LocalBytes(next) + 64;
+  bool Fits(int d, const std::string& atoms, size_t kept) const {
+    return Fits(d, atoms.substr(0, kept), atoms.substr(kept));
+  }
+  // What a chain costs that has cost `before` up to `step`, which leads to `next`. A small cost for
+  // local work and start-up breaks ties between chains of equal bytes.
+  double Cost(double before, const Lists& next, const Step& step) const {
+    return before + step.bytes + 1e-3 * LocalBytes(next) + 64 * (1 + step.exchanges);
   }
   // Bytes of an all-to-all of atoms of another dimension to the minor end of `to` in state `l`.
   double MoveBytes(const Lists& l, int to, const std::string& atoms) const {

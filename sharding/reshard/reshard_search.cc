@@ -47,8 +47,7 @@ class Search final : public ReshardMoves {
     absl::flat_hash_map<State, Reached> best;
   };
 
-  void Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-           double bytes) override;
+  void Try(Lists next, const Step& step) override;
   bool MayTry(double bytes) const override { return at_.cost + bytes < goal_cost_; }
   void Push(Node node) {
     queue_.push_back(std::move(node));
@@ -63,9 +62,8 @@ class Search final : public ReshardMoves {
   absl::flat_hash_map<State, Reached>& best_;
 };
 
-void Search::Try(Lists next, MoveKind kind, const std::string& atoms, int dim, int dim2,
-                 double bytes) {
-  const double cost = Cost(at_.cost, next, bytes);
+void Search::Try(Lists next, const Step& step) {
+  const double cost = Cost(at_.cost, next, step);
   if (cost >= goal_cost_) return;
   std::sort(next[rank()].begin(), next[rank()].end());
   State state = Join(next);
@@ -76,7 +74,7 @@ void Search::Try(Lists next, MoveKind kind, const std::string& atoms, int dim, i
   }
   auto [it, fresh] = best_.try_emplace(state);
   if (!fresh && it->second.cost <= cost) return;
-  it->second = {at_.state, Step{kind, atoms, dim, dim2, bytes}, cost};
+  it->second = {at_.state, step, cost};
   Push({cost, std::move(state)});
 }
 

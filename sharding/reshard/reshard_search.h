@@ -17,7 +17,9 @@ inline namespace internal {
 // The single move that SearchReshard would find, for the cases that are cheap to recognise: `from`
 // and `to`, of one mesh with equal manual axes, differ either in one dimension, which is
 // all-gathered or sliced, or in that everything partial is all-reduced. Any other chain would send
-// at least as many bytes in more moves. Nullopt in all other cases.
+// at least as many bytes in more moves, but for a gather over several axes of a dimension that they
+// do not divide: one axis after the other, it would send less of what is only padding. One
+// collective is taken all the same. Nullopt in all other cases.
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
 // The states that a search may store before it is given up. Their number grows exponentially with

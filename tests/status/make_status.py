@@ -54,7 +54,7 @@ JAX 0.10.2 does. A row holds for both files; where they differ, that of JAX {new
 has {seconds} seconds, and six times as many if that was too few. `yes`, or why not: a diagnostic's code, or what differs. `-`: the step before failed.
 
 - **parsed**: `shardcall print`. **propagated**: `propagate`. **partitioned**: `partition`.
-- **fallbacks**: ops that were gathered for want of a handler.
+- **fallbacks**: ops that were gathered for want of a strategy.
 - **verified**: `verify`, the partitioned program against the unpartitioned one.
 - **N devices**, **1 device**: `run` on the file's inputs against the outputs that JAX computed: bitwise
   where all sums are of whole numbers (a subnormal may be zero, as it is for XLA on CPU), else within 1e-6 of the array's largest value (bf16: 1e-2; eigenvectors and singular vectors: 1e-5). On the

@@ -39,14 +39,14 @@ absl::flat_hash_set<LeafId> SeenByCallbacks(const PartitionedProgram& program) {
   return seen;
 }
 
-// How far bytes may differ: elements smaller than a byte are sent in whole bytes, in each
-// collective, where plans count their bits.
-double Slack(const Program& program, InstrId id) {
+// How far the bytes of an op with so many collectives may differ: elements smaller than a byte are
+// sent in whole bytes, in each collective, where plans count their bits.
+double Slack(const Program& program, InstrId id, int collectives) {
   const auto narrow = [&](LeafId leaf) {
     const Shape* shape = program.LeafShape(leaf);
     return shape->IsArray() && ElementTypeBits(shape->element_type()) < 8;
   };
-  return absl::c_any_of(OperandLeaves(program, id), narrow) ? 2 : 0;
+  return absl::c_any_of(OperandLeaves(program, id), narrow) ? collectives + 1 : 0;
 }
 
 }  // namespace
@@ -59,17 +59,21 @@ std::string WhyChargedOtherwise(const PartitionedProgram& program, const SpmdOpt
       Localize(global, program.plan, *program.global->rules, options);
   if (!emitted.ok()) return std::string(emitted.status().message());
   std::vector<double> sent(m.num_instructions());
+  std::vector<int> collectives(m.num_instructions());
   for (const CollectiveRecord& r : emitted->collectives) {
     const CollectiveCause::Kind kind = r.cause.kind;
     if (kind != CollectiveCause::Kind::kOperand && kind != CollectiveCause::Kind::kResult) continue;
     sent[r.cause.consumer.value] += r.bytes_moved;
+    ++collectives[r.cause.consumer.value];
   }
   for (size_t k = 0; k < sent.size(); ++k) {
     const OpPlan& op = program.plan.ops[k];
     if (op.kind != PlanKind::kRule || op.decision->rule == nullptr) continue;
     const double charged = op.decision->bytes;
     const InstrId id(static_cast<uint32_t>(k));
-    if (std::abs(charged - sent[k]) <= 1e-6 * (1 + charged) + Slack(global, id)) continue;
+    if (std::abs(charged - sent[k]) <= 1e-6 * (1 + charged) + Slack(global, id, collectives[k])) {
+      continue;
+    }
     const bool may_be_less = absl::c_any_of(OperandLeaves(global, id), [&](LeafId l) {
       return by_callbacks.contains(global.leaves.canonical(l));
     });

@@ -94,5 +94,21 @@ double RunsOfComputations(const Module& module, InstrId instr, double otherwise)
   return n < 0 ? otherwise : static_cast<double>(n);
 }
 
+std::vector<double> RunsByComputation(const Module& module, absl::Span<const CompId> order,
+                                      double otherwise) {
+  std::vector<double> runs(module.num_computations(), 0);
+  runs[module.entry().value] = 1;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {  // callers first
+    const double times = runs[it->value];
+    for (const InstrId id : module.comp(*it).instructions) {
+      const double each = RunsOfComputations(module, id, otherwise);
+      for (const CompId callee : CalledComputations(module, module.instr(id))) {
+        runs[callee.value] += times * each;
+      }
+    }
+  }
+  return runs;
+}
+
 }  // namespace internal
 }  // namespace shardcall

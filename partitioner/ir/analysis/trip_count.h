@@ -4,7 +4,9 @@
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_TRIP_COUNT_H_
 
 #include <cstdint>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
@@ -17,6 +19,10 @@ int64_t KnownTripCount(const Module& module, InstrId loop);
 // How often `instr` runs each of its computations: as often as a loop is known to, else `otherwise`
 // (CostModel::trip_count); all other ops once.
 double RunsOfComputations(const Module& module, InstrId instr, double otherwise);
+// How often each computation runs in a run of the module; branches count as run. `order` is
+// ComputationPostOrder(module).
+std::vector<double> RunsByComputation(const Module& module, absl::Span<const CompId> order,
+                                      double otherwise);
 
 }  // namespace internal
 }  // namespace shardcall

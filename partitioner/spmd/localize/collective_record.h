@@ -32,7 +32,10 @@ struct CollectiveRecord {
   int64_t group_size = 1, num_groups = 1;
   double bytes_in = 0;     // operand bytes per device
   double bytes_moved = 0;  // what one device sends
-  double trip_count = 1;   // executions per run of the program
+  // Of these, what the devices need and do not hold: the information bound. A reduction needs all
+  // that a ring sends. -1: not known.
+  double bytes_needed = -1;
+  double trip_count = 1;  // executions per run of the program
   CollectiveCause cause;
   const Sharding* from = nullptr;  // of the whole reshard; null for kProgram
   const Sharding* to = nullptr;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The moves of a reshard plan as HLO.
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/permute_sources.h"
+#include "shardcall/sharding/reshard/retile.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -16,6 +19,17 @@ using Dims = absl::InlinedVector<int64_t, 8>;
 
 int64_t Tile(const Shape* global, const Sharding* s, int dim) {
   return CeilDiv(global->dim(dim), s->num_shards(dim));
+}
+
+bool Reduces(MoveKind kind) {
+  return kind == MoveKind::kAllReduce || kind == MoveKind::kReduceScatter;
+}
+
+// Of what the moves that reduce nothing send, the share that is needed.
+double NeededShare(const ReshardPlan& plan) {
+  double sent = 0;
+  for (const Move& m : plan.moves) sent += Reduces(m.kind) ? 0 : m.bytes;
+  return sent > 0 ? std::min(1.0, plan.lower_bound / sent) : 1;
 }
 
 }  // namespace
@@ -29,11 +43,15 @@ InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from, c
   }
   from_ = from;
   to_ = to;
-  for (const Move& move : PlanReshard(b_.context(), global, from, to).moves) {
+  const ReshardPlan& plan = PlanReshard(b_.context(), global, from, to);
+  const double needed = NeededShare(plan);
+  for (const Move& move : plan.moves) {
+    needed_share_ = Reduces(move.kind) ? 1 : needed;
     x = EmitMove(x, global, move);
     if (steps != nullptr) steps->push_back(x);
   }
   from_ = to_ = nullptr;
+  needed_share_ = -1;
   return x;
 }
 
@@ -44,11 +62,12 @@ InstrId Emitter::EmitMove(InstrId x, const Shape* global, const Move& move) {
     case MoveKind::kSlice: x = EmitSlice(x, global, move); break;
     case MoveKind::kAllGather:
       x = AllGather(x, move.dim, move.axes);
-      x = TrimDim(x, move.dim, Tile(global, move.after, move.dim));
+      x = Retile(x, global, move.dim, move.after, Tile(global, move.after, move.dim));
       break;
     case MoveKind::kAllToAll: x = EmitAllToAll(x, global, move); break;
     case MoveKind::kReduceScatter:
-      x = PadDim(x, move.dim, AxesSize(move.axes) * Tile(global, move.after, move.dim));
+      x = Retile(x, global, move.dim, move.before,
+                 AxesSize(move.axes) * Tile(global, move.after, move.dim));
       x = ReduceScatter(x, move.dim, move.axes, move.before->partial_op());
       break;
     case MoveKind::kAllReduce: x = AllReduce(x, move.axes, move.before->partial_op()); break;
@@ -60,10 +79,18 @@ InstrId Emitter::EmitMove(InstrId x, const Shape* global, const Move& move) {
   return x;
 }
 
+InstrId Emitter::Retile(InstrId x, const Shape* global, int d, const Sharding* s, int64_t tile) {
+  const int64_t have = b_.shape(x)->dim(d);
+  if (have == tile) return x;
+  if (s->dim(d).empty()) return have < tile ? PadDim(x, d, tile) : TrimDim(x, d, tile);
+  return EmitExchange(*this, x, d, s->dim(d),
+                      RetileRanges(global->dim(d), s->num_shards(d), have, tile));
+}
+
 InstrId Emitter::EmitSlice(InstrId x, const Shape* global, const Move& move) {
   const int d = move.dim;
   const int64_t tile = Tile(global, move.after, d);
-  x = PadDim(x, d, AxesSize(move.axes) * tile);
+  x = Retile(x, global, d, move.before, AxesSize(move.axes) * tile);
   const Shape* shape = b_.shape(x);
   Dims sizes(shape->dims().begin(), shape->dims().end());
   sizes[d] = tile;
@@ -98,7 +125,7 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
   const int p = move.dim, q = move.dim2;
   const int64_t m = AxesSize(move.axes);
   const int64_t tile_q = Tile(global, move.after, q);
-  x = PadDim(x, q, m * tile_q);
+  x = Retile(x, global, q, move.before, m * tile_q);
   const Shape* shape = b_.shape(x);
   Dims split;
   for (int d = 0; d < shape->rank(); ++d) {
@@ -123,7 +150,7 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
     merged.push_back(d == p ? m * shape->dim(d) : d == q ? tile_q : shape->dim(d));
   }
   x = b_.Reshape(x, merged);
-  return TrimDim(x, p, Tile(global, move.after, p));
+  return Retile(x, global, p, move.after, Tile(global, move.after, p));
 }
 
 InstrId Emitter::EmitPermute(InstrId x, const Move& move) {

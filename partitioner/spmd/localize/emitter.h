@@ -43,6 +43,10 @@ class Emitter {
   void set_mesh(const BaseMesh* mesh) { mesh_ = mesh; }
   void set_cause(const CollectiveCause& cause) { cause_ = cause; }
   const CollectiveCause& cause() const { return cause_; }
+  // Of what the collectives from here on send, the share that is needed (bytes_needed); -1: not
+  // known.
+  void set_needed_share(double share) { needed_share_ = share; }
+  double needed_share() const { return needed_share_; }
 
   InstrId PartitionId();  // s32[]
   // Coordinate of this device along `axes` (major to minor), s32[].
@@ -89,6 +93,8 @@ class Emitter {
   const Instruction& Collective(InstrId id) const;
   InstrId ReduceParts(InstrId parts, int dim, PartialOp op);
   InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
+  // x with tiles of `tile` elements of dimension d, which is sharded as in `s`.
+  InstrId Retile(InstrId x, const Shape* global, int d, const Sharding* s, int64_t tile);
   InstrId EmitSlice(InstrId x, const Shape* global, const Move& move);
   InstrId EmitAllToAll(InstrId x, const Shape* global, const Move& move);
   InstrId EmitPermute(InstrId x, const Move& move);
@@ -106,6 +112,7 @@ class Emitter {
   CollectiveCause cause_;
   const Sharding* from_ = nullptr;
   const Sharding* to_ = nullptr;
+  double needed_share_ = -1;
   InstrId partition_id_;
 };
 

@@ -21,6 +21,16 @@ class Exchanger {
 
   InstrId Emit() {
     const ExchangePlan plan = PlanExchange(ranges_);
+    // Of a reshard it is known as a whole.
+    const double given = e_.needed_share();
+    if (given < 0) e_.set_needed_share(plan.sent > 0 ? plan.needed / plan.sent : 1);
+    const InstrId made = Run(plan);
+    e_.set_needed_share(given);
+    return made;
+  }
+
+ private:
+  InstrId Run(const ExchangePlan& plan) {
     if (plan.gather) return CutOutOfWhole(e_.AllGather(x_, dim_, axes_));
     std::vector<InstrId> parts;
     for (const RangePart& part : plan.parts) parts.push_back(Get(part));
@@ -28,7 +38,6 @@ class Exchanger {
     return PutInPlace(plan.parts, parts);
   }
 
- private:
   Dims DimsWith(InstrId x, int64_t size) const {
     const Shape* shape = b_.shape(x);
     Dims dims(shape->dims().begin(), shape->dims().end());

@@ -9,6 +9,11 @@
 namespace shardcall {
 inline namespace internal {
 
+bool AccumulatedResult::MayWait(const Shape* shape, const Sharding& made) const {
+  return share < 1 && !made.partial().empty() && made.partial_op() == PartialOp::kSum &&
+         LocalBytes(shape, made) <= held_bytes + more_bytes;
+}
+
 int DimOfFactor(const ShardingRule& rule, int t, int f) {
   const TensorFactors& tensor = rule.tensor(t);
   for (size_t d = 0; d < tensor.dims.size(); ++d) {

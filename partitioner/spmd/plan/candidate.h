@@ -17,6 +17,18 @@
 namespace shardcall {
 inline namespace internal {
 
+// Of an op whose result a loop accumulates (waiting_sums.h): if the result is a sum over devices,
+// that is reduced once, after the loop.
+struct AccumulatedResult {
+  double share = 1;        // of the executions of the op those in which it is reduced
+  int64_t held_bytes = 0;  // what a device holds of the accumulator, if it does not wait
+  int64_t more_bytes = 0;  // what it may hold beside that
+  // Whether the result may wait in the state `made`.
+  bool MayWait(const Shape* shape, const Sharding& made) const;
+
+  friend bool operator==(const AccumulatedResult& a, const AccumulatedResult& b) = default;
+};
+
 // An op with its rule, and the flat leaves of its operands and results. What is decided for it is
 // decided for all ops with the same rule and states, so nothing else of them may be looked at, such
 // as the values of operands.
@@ -32,6 +44,10 @@ struct OpQuery {
   // if all differ.
   absl::Span<const int> first_with;
   absl::Span<const Source> sources = {};  // by operand; empty: none has one
+  // By operand: of the executions of the op those in which its reshard runs (invariants.h). For
+  // operands beyond its end, all.
+  absl::Span<const double> shares = {};
+  AccumulatedResult accumulated = {};
 
   const Instruction& instr() const { return module.instr(id); }
   const Shape* result(int k) const { return instr().shape->leaf(k); }

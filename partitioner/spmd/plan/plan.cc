@@ -27,6 +27,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       plan_(table_.plan()),
       chooser_(program, options.cost, table_),
       waiting_(program, options.cost, table_),
+      invariants_(program, table_, options.cost.trip_count),
       missing_(program, rules, table_, &errors_) {}
 
 void Planner::PlanInstruction(InstrId id) {
@@ -73,21 +74,6 @@ absl::Status Planner::PlanComputation(CompId comp) {
 }
 
 // Executions of each computation per execution of the program.
-void Planner::SetTripCounts(const std::vector<CompId>& order) {
-  plan_.trip_count.assign(module_.num_computations(), 0);
-  plan_.trip_count[module_.entry().value] = 1;
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {  // callers first
-    const double times = plan_.trip_count[it->value];
-    for (InstrId id : module_.comp(*it).instructions) {
-      const Instruction& instr = module_.instr(id);
-      const double runs = RunsOfComputations(module_, id, options_.cost.trip_count);
-      for (CompId callee : CalledComputations(module_, instr)) {
-        plan_.trip_count[callee.value] += times * runs;
-      }
-    }
-  }
-}
-
 void Planner::SetEntryStates() {
   const Computation& entry = module_.comp(module_.entry());
   for (InstrId p : entry.parameters) {
@@ -114,8 +100,9 @@ absl::StatusOr<Plan> Planner::Run() {
   any_maximal_ = program_.num_partitions > 1 &&
                  std::any_of(program_.owned_constraints.begin(), program_.owned_constraints.end(),
                              [](const auto& c) { return c->maximal_device >= 0; });
+  plan_.invariant_bytes = invariants_.bytes();
   const std::vector<CompId> order = ComputationPostOrder(module_);
-  SetTripCounts(order);
+  plan_.trip_count = RunsByComputation(module_, order, options_.cost.trip_count);
   for (CompId comp : PartitionedComputations(program_, order)) {
     SHARDCALL_RETURN_IF_ERROR(PlanComputation(comp));
   }

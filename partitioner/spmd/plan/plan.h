@@ -50,7 +50,7 @@ enum class PlanKind : uint8_t {
 
 // A way to partition an op that the plan did not take. The bytes and seconds are lower bounds: the
 // plan stops counting when a candidate is dearer than the best one.
-struct DearerCandidate {
+struct RejectedCandidate {
   const Strategy* strategy = nullptr;
   double bytes = 0;
   double seconds = 0;
@@ -70,9 +70,11 @@ struct Decision {
   absl::Span<const Exchange> exchanges;                     // of operands, after they are resharded
   double bytes = 0;    // sent by one device: for reshards, exchanges, and by the strategy
   double seconds = 0;  // by the cost model
-  double saved = 0;    // seconds that were charged for operands that nothing reads after all
+  // Of these or of what was charged before: for operands that nothing reads after all, and for
+  // reshards that do not run each time the op does.
+  double saved = 0;
   // The cheapest candidate of each other strategy.
-  absl::Span<const DearerCandidate> dearer;
+  absl::Span<const RejectedCandidate> rejected;
 };
 
 struct OpPlan {
@@ -90,10 +92,10 @@ struct Fallback {
 // the wanted shards of its results, though no annotation asks for that.
 struct Gather {
   enum class Kind : uint8_t {
-    kHandler,  // an operand is gathered: the op does not run on shards of that dimension
-    kCost,     // an operand is gathered: this was the cheapest candidate
-    kState,    // an operand is gathered: a loop, branch or call takes it in that state
-    kWhole,    // a result is computed in larger parts than wanted, and sliced
+    kNoStrategy,  // an operand is gathered: the op does not run on shards of that dimension
+    kCost,        // an operand is gathered: this was the cheapest candidate
+    kState,       // an operand is gathered: a loop, branch or call takes it in that state
+    kWhole,       // a result is computed in larger parts than wanted, and sliced
   };
   Kind kind = Kind::kCost;
   int index = 0;  // flat leaf of the operands, or of the results
@@ -101,7 +103,7 @@ struct Gather {
   const Sharding* to = nullptr;
   double bytes = 0;  // sent by one device
 };
-absl::string_view GatherKindName(Gather::Kind kind);  // "handler", "cost", "state", "whole"
+absl::string_view GatherKindName(Gather::Kind kind);  // "no strategy", "cost", "state", "whole"
 
 struct Plan {
   std::vector<OpPlan> ops;             // by instruction
@@ -119,6 +121,9 @@ struct Plan {
   // Of one execution of the program: what one device sends, and the time by the cost model. Ops
   // without a rule, loops and branches count with what reshards their operands and results.
   double bytes = 0, seconds = 0;
+  // What values that loops do not change take as a whole. Where they are resharded for the loop,
+  // that is charged as if it ran before it.
+  int64_t invariant_bytes = 0;
   int64_t memo_hits = 0, memo_misses = 0;
 
   // The dump after this stage, one line per instruction.

@@ -66,7 +66,7 @@ bool Planner::PlanCallbacks(InstrId id) {
   States taken, produced, wanted;
   const Shapes shapes = table_.OperandShapes(id);
   for (size_t k = 0; k < shapes.size(); ++k) taken.push_back(whole(operands[k], shapes[k]));
-  NoteOperandGathers(table_, id, Gather::Kind::kHandler, taken);
+  NoteOperandGathers(table_, id, Gather::Kind::kNoStrategy, taken);
   const Shape* result = module_.instr(id).shape;
   for (int k = 0; k < result->num_leaves(); ++k) {
     wanted.push_back(table_.Wanted(id, k));

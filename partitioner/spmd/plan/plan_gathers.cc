@@ -32,7 +32,7 @@ Lost LostDims(const ShardingRule& rule, int t, const Sharding& from, const Shard
 
 absl::string_view GatherKindName(Gather::Kind kind) {
   switch (kind) {
-    case Gather::Kind::kHandler: return "handler";
+    case Gather::Kind::kNoStrategy: return "no strategy";
     case Gather::Kind::kCost: return "cost";
     case Gather::Kind::kState: return "state";
     case Gather::Kind::kWhole: return "whole";
@@ -57,7 +57,7 @@ absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Ins
         table.ReshardBytes(op.shapes[k], from, CopiesAt(op.copies, k), to, &collectives);
     if (bytes == 0) continue;  // available already
     found.push_back(
-        {lost.unhandled ? Gather::Kind::kHandler : Gather::Kind::kCost, k, from, to, bytes});
+        {lost.unhandled ? Gather::Kind::kNoStrategy : Gather::Kind::kCost, k, from, to, bytes});
   }
   for (int k = 0; k < static_cast<int>(decision.final.size()); ++k) {
     const Sharding *made = decision.produced[k], *wanted = decision.final[k];

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/opcode.h"
+#include "shardcall/partitioner/spmd/plan/candidate.h"
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/sources.h"
@@ -24,6 +25,8 @@ struct PlanMemo {
     absl::Span<const Copies* const> copies;  // of operands; empty: no copies
     absl::Span<const int> first_with;        // as in OpQuery
     absl::Span<const Source> sources;        // as in OpQuery
+    absl::Span<const double> shares;         // as in OpQuery
+    AccumulatedResult accumulated;
     const Decision* decision;
     bool moves;                  // an operand or a result is resharded
     absl::string_view fallback;  // empty: none

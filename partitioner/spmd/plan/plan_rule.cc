@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/base/casts.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
@@ -24,6 +25,8 @@ const PlanMemo::Entry* Planner::Decide(const OpQuery& query, int region) {
   made->copies = arena.Copy(query.copies);
   made->first_with = arena.Copy(query.first_with);
   made->sources = arena.Copy(query.sources);
+  made->shares = arena.Copy(query.shares);
+  made->accumulated = query.accumulated;
   IndexSet allowed;
   const Decision* d = chooser_.Choose(query, &allowed);
   OpQuery decided = query;
@@ -101,19 +104,24 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
   const Sources sources = SourcesOfOperands(id);
   for (const Source& s : sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
-  hash = FinishHash(hash);
+  const Invariants::Shares shares = invariants_.OfOperands(id);
+  for (double s : shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
+  const AccumulatedResult accumulated = waiting_.AccumulatedFrom(id);
+  hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(accumulated.share)));
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
            e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
            e.copies == absl::MakeConstSpan(copies) &&
            e.first_with == absl::MakeConstSpan(first_with) &&
-           e.sources == absl::MakeConstSpan(sources);
+           e.sources == absl::MakeConstSpan(sources) && e.shares == absl::MakeConstSpan(shares) &&
+           e.accumulated == accumulated;
   });
   if (entry == nullptr) {
     ++plan_.memo_misses;
     const Shapes shapes = table_.OperandShapes(id);
-    entry =
-        Decide({module_, id, &rule, shapes, operands, copies, wanted, first_with, sources}, region);
+    const OpQuery query{module_, id,         &rule,   shapes, operands,   copies,
+                        wanted,  first_with, sources, shares, accumulated};
+    entry = Decide(query, region);
     memo_.decisions.Insert(hash, entry);
   } else {
     ++plan_.memo_hits;
@@ -146,7 +154,7 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
     d.bytes += bytes;
     if (bytes > 0 && kind == PlanKind::kRule && operands[k]->HasShardedDim()) {
       plan_.gathers.push_back(
-          {id, {Gather::Kind::kHandler, static_cast<int>(k), operands[k], need.back(), bytes}});
+          {id, {Gather::Kind::kNoStrategy, static_cast<int>(k), operands[k], need.back(), bytes}});
     }
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {

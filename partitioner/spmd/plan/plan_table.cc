@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "shardcall/partitioner/ir/analysis/peak_memory.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
@@ -100,7 +101,7 @@ const Decision* PlanTable::Keep(const Decision& d) {
   kept->factor_axes = arena.Copy(absl::MakeConstSpan(axes));
   kept->operands = arena.Copy(d.operands);
   kept->produced = arena.Copy(d.produced);
-  kept->dearer = arena.Copy(d.dearer);
+  kept->rejected = arena.Copy(d.rejected);
   kept->exchanges = arena.Copy(d.exchanges);
   kept->final = d.final == d.produced ? kept->produced : arena.Copy(d.final);
   return kept;
@@ -195,11 +196,27 @@ void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
   }
 }
 
+int64_t PlanTable::WantedMemory() const {
+  const auto bytes_of = [&](InstrId id) {
+    const Shape* const shape = module_.instr(id).shape;
+    int64_t bytes = 0;
+    for (int k = 0; k < shape->num_leaves(); ++k) {
+      const Sharding* const s = Wanted(id, k);
+      bytes += s == nullptr ? shape->leaf(k)->byte_size() : LocalBytes(shape->leaf(k), *s);
+    }
+    return bytes;
+  };
+  const Computation& entry = module_.comp(module_.entry());
+  int64_t bytes = PeakOfTemporaries(module_, bytes_of) + bytes_of(entry.root);
+  for (const InstrId p : entry.parameters) bytes += bytes_of(p);
+  return bytes;
+}
+
 double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
                                const Sharding* to, int* collectives) {
   if (from == to || from == nullptr || to == nullptr) return 0;
   const ReshardPlan& plan = copies_.Plan(shape, from, copies, to);
-  for (const Move& m : plan.moves) *collectives += m.bytes > 0;
+  *collectives += plan.collectives;
   return plan.bytes;
 }
 

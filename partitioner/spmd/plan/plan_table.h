@@ -36,6 +36,9 @@ class PlanTable {
   // As Wanted; but for a value whose only use is an annotation that wants it partial, that partial
   // state.
   const Sharding* WantedOfOp(InstrId id, int flat) const;
+  // Bytes of one device's memory that the program needs in these states, as far as can be said
+  // before it is planned. Linear in the program.
+  int64_t WantedMemory() const;
   // The state in which it is stored.
   const Sharding* State(InstrId id, int flat) const {
     return plan_.state[program_.leaves.canonical(id, flat).value];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "shardcall/partitioner/spmd/plan/invariants.h"
 #include "shardcall/partitioner/spmd/plan/missing_rules.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
@@ -28,7 +29,6 @@ class Planner {
   // plan.cc
   absl::Status PlanComputation(CompId comp);
   void PlanInstruction(InstrId id);
-  void SetTripCounts(const std::vector<CompId>& order);
   void SetEntryStates();
 
   // plan_structural.cc
@@ -84,6 +84,7 @@ class Planner {
   Plan& plan_;  // the table's
   RuleChooser chooser_;
   WaitingSums waiting_;
+  const Invariants invariants_;
   MissingRules missing_;
   absl::flat_hash_set<std::string> warned_;  // targets and factors that W204 has named
   bool any_maximal_ = false;                 // some sharding names one device

@@ -68,15 +68,15 @@ class RuleChooser::Comparison {
   // Whether a strategy could not run some candidate by the op's own rule.
   bool refused() const { return refused_; }
   const Decision& Best() {
-    absl::c_copy_if(cheapest_, std::back_inserter(dearer_),
-                    [&](const DearerCandidate& c) { return c.strategy != best_->d.strategy; });
-    best_->d.dearer = dearer_;
+    absl::c_copy_if(cheapest_, std::back_inserter(rejected_),
+                    [&](const RejectedCandidate& c) { return c.strategy != best_->d.strategy; });
+    best_->d.rejected = rejected_;
     return best_->d;
   }
 
  private:
   void Note(const Decision& d) {
-    for (DearerCandidate& c : cheapest_) {
+    for (RejectedCandidate& c : cheapest_) {
       if (c.strategy != d.strategy) continue;
       if (d.seconds < c.seconds) c = {d.strategy, d.bytes, d.seconds};
       return;
@@ -88,8 +88,8 @@ class RuleChooser::Comparison {
   Candidate drafts_[2];
   Candidate* best_ = nullptr;
   Candidate* next_ = &drafts_[0];
-  absl::InlinedVector<DearerCandidate, 3> cheapest_;
-  absl::InlinedVector<DearerCandidate, 2> dearer_;
+  absl::InlinedVector<RejectedCandidate, 3> cheapest_;
+  absl::InlinedVector<RejectedCandidate, 2> rejected_;
 };
 
 bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
@@ -109,7 +109,7 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
   for (const Source& s : op.sources) most_saved += s.saved;
   const auto too_dear = [&] {
     d.seconds = cost_.Seconds(d.bytes, collectives);
-    return d.seconds - most_saved >= limit;
+    return d.seconds - d.saved - most_saved >= limit;
   };
   const int num_operands = static_cast<int>(op.shapes.size());
   for (int k = 0; k < num_operands; ++k) {
@@ -119,8 +119,12 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     if (!op.first_with.empty() && op.first_with[k] < k && out->operands[op.first_with[k]] == need) {
       continue;
     }
-    d.bytes += table_.ReshardBytes(op.shapes[k], op.operands[k], CopiesAt(op.copies, k), need,
-                                   &collectives);
+    const int before = collectives;
+    const double bytes = table_.ReshardBytes(op.shapes[k], op.operands[k], CopiesAt(op.copies, k),
+                                             need, &collectives);
+    d.bytes += bytes;
+    const double share = k < static_cast<int>(op.shares.size()) ? op.shares[k] : 1;
+    d.saved += (1 - share) * cost_.Seconds(bytes, collectives - before);
     if (too_dear()) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
@@ -129,7 +133,12 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
                                ? assignment.TensorSharding(context, num_operands + k, op.wanted[k])
                                : nullptr;
     out->produced.push_back(made);
-    d.bytes += table_.ReshardBytes(leaf, made, nullptr, op.wanted[k], &collectives);
+    const int before = collectives;
+    const double bytes = table_.ReshardBytes(leaf, made, nullptr, op.wanted[k], &collectives);
+    d.bytes += bytes;
+    if (bytes > 0 && op.accumulated.MayWait(leaf, *made)) {
+      d.saved += (1 - op.accumulated.share) * cost_.Seconds(bytes, collectives - before);
+    }
     if (too_dear()) return false;
   }
   d.operands = out->operands;

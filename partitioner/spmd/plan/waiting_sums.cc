@@ -32,6 +32,15 @@ double ConstantOf(const Module& m, InstrId id) {
 
 }  // namespace
 
+WaitingSums::WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
+    : program_(program),
+      module_(program.module),
+      cost_(cost),
+      table_(table),
+      accumulators_(FindAccumulators(program)) {
+  for (const auto& [sum, a] : accumulators_) FindMakers(module_.operand(sum, 1 - a.operand), sum);
+}
+
 WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, const Sharding* to) {
   int collectives = 0;
   const double bytes =
@@ -128,6 +137,50 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   return true;
 }
 
+int64_t WaitingSums::Room() {
+  if (room_ < 0) room_ = table_.WantedMemory() / 8;
+  return room_;
+}
+
+bool WaitingSums::TakeRoom(InstrId sum, int64_t bytes) {
+  int64_t& taken = taken_[sum];
+  if (bytes <= taken) return true;
+  if (bytes - taken > Room()) return false;
+  room_ -= bytes - taken;
+  taken = bytes;
+  return true;
+}
+
+void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
+  std::vector<InstrId> todo = {addend};
+  while (!todo.empty()) {
+    const InstrId id = todo.back();
+    todo.pop_back();
+    if (!module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) continue;
+    const int passed = PassedOperand(id);
+    if (passed >= 0) {
+      todo.push_back(module_.operand(id, passed));
+    } else if (HasTrait(module_.instr(id).opcode, kAddsOperands)) {
+      for (const InstrId o : module_.operands(id)) todo.push_back(o);
+    } else {
+      made_for_[id] = sum;
+    }
+  }
+}
+
+AccumulatedResult WaitingSums::AccumulatedFrom(InstrId id) {
+  AccumulatedResult out;
+  const auto found = made_for_.find(id);
+  if (found == made_for_.end()) return out;
+  const Accumulator& a = accumulators_.at(found->second);
+  const Sharding* const wanted = table_.Wanted(a.loop, a.leaf);
+  out.share = 1 / std::max(1.0, RunsOfComputations(module_, a.loop, cost_.trip_count));
+  out.held_bytes = LocalBytes(module_.instr(found->second).shape, *wanted);
+  const auto taken = taken_.find(found->second);
+  out.more_bytes = Room() + (taken == taken_.end() ? 0 : taken->second);
+  return out;
+}
+
 bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
                                   const Accumulator& accumulator) {
   const InstrId loop = accumulator.loop;
@@ -135,31 +188,39 @@ bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
   const auto found = waiting_.find(addend.value);
   if (found == waiting_.end()) return false;
   const Sharding* const state = found->second.later->produced[0];
-  // Its shards stay as large as they are.
   const Sharding* const wanted = table_.Wanted(loop, accumulator.leaf);
-  if (WithoutPartial(table_.context(), state) != wanted) return false;
   const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
   if (ReshardCost(id, state, wanted).seconds >= runs * found->second.seconds) return false;
   const Decision* sum = OnPartial(id, rule, -1, state, nullptr);
   if (sum == nullptr) return false;
+  const Shape* const shape = module_.instr(id).shape;
+  if (!TakeRoom(id, LocalBytes(shape, *state) - LocalBytes(shape, *wanted))) return false;
   Wait(addend);
   Set(id, sum);
   // What the body reads is a sum that waits, too.
   const CompId body = module_.instr(loop).as<WhileAttrs>().body;
-  const InstrId parameter = module_.comp(body).parameters[0];
-  Decision read = *table_.plan().ops[parameter.value].decision;
-  States states(read.produced.begin(), read.produced.end());
-  states[accumulator.leaf] = state;
-  read.produced = read.final = states;
-  table_.SetDecision(parameter, PlanKind::kParameter, table_.Keep(read));
+  ReadIn(body, accumulator.leaf, state);
   carried_[loop].push_back({accumulator.leaf, state});
   return true;
 }
 
-void WaitingSums::SetCarried(InstrId loop, States* states) const {
+void WaitingSums::ReadIn(CompId comp, int leaf, const Sharding* state) {
+  const InstrId parameter = module_.comp(comp).parameters[0];
+  Decision read = *table_.plan().ops[parameter.value].decision;
+  States states(read.produced.begin(), read.produced.end());
+  states[leaf] = state;
+  read.produced = read.final = states;
+  table_.SetDecision(parameter, PlanKind::kParameter, table_.Keep(read));
+}
+
+void WaitingSums::SetCarried(InstrId loop, States* states) {
   const auto found = carried_.find(loop);
   if (found == carried_.end()) return;
-  for (const auto& [leaf, state] : found->second) (*states)[leaf] = state;
+  const CompId condition = module_.instr(loop).as<WhileAttrs>().condition;
+  for (const auto& [leaf, state] : found->second) {
+    (*states)[leaf] = state;
+    ReadIn(condition, leaf, state);
+  }
 }
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
@@ -177,6 +238,12 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     later.final = later.produced;
     later.bytes -= saved.bytes;
     later.seconds -= saved.seconds;
+    const AccumulatedResult accumulated = AccumulatedFrom(id);
+    if (accumulated.MayWait(module_.instr(id).shape, *produced)) {
+      later.saved -= (1 - accumulated.share) * saved.seconds;
+      TakeRoom(made_for_.at(id),
+               LocalBytes(module_.instr(id).shape, *produced) - accumulated.held_bytes);
+    }
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
@@ -199,8 +266,8 @@ void WaitingSums::Wait(InstrId id) {
 
 void WaitingSums::Set(InstrId id, const Decision* decision) {
   const Decision* const now = table_.plan().ops[id.value].decision;
-  if (now != nullptr) table_.Charge(-now->bytes, -now->seconds);
-  table_.Charge(decision->bytes, decision->seconds);
+  if (now != nullptr) table_.Charge(-now->bytes, now->saved - now->seconds);
+  table_.Charge(decision->bytes, decision->seconds - decision->saved);
   table_.SetDecision(id, PlanKind::kRule, decision);
   table_.NoteCopies(id, PlanKind::kRule, *decision);
 }

@@ -9,7 +9,8 @@
 // an input that three projections share.
 //
 // An accumulator of a loop (accumulators.h) waits for the loop's end: what an iteration adds to it
-// is not reduced. Gradients of micro-batches are reduced once, not once an iteration.
+// is not reduced. Gradients of micro-batches are reduced once, not once an iteration. The sum may
+// be held in larger shards until then, as long as that takes little memory.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 
@@ -18,6 +19,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/spmd/plan/accumulators.h"
+#include "shardcall/partitioner/spmd/plan/candidate.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/rule.h"
@@ -27,12 +29,7 @@ inline namespace internal {
 
 class WaitingSums {
  public:
-  WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
-      : program_(program),
-        module_(program.module),
-        cost_(cost),
-        table_(table),
-        accumulators_(FindAccumulators(program)) {}
+  WaitingSums(const Program& program, const CostModel& cost, PlanTable& table);
 
   // A root is read in the state that its computation gives, and never waits.
   void StartComputation(InstrId root) {
@@ -42,11 +39,13 @@ class WaitingSums {
   // Plans an op that adds sums which wait, if that sends less than to reduce each of them. False,
   // without a change of the plan, for all other ops.
   bool PlanSum(InstrId id, const ShardingRule& rule);
+  // What an op, which is to be planned, may do for an accumulator that its result is added to.
+  AccumulatedResult AccumulatedFrom(InstrId id);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
-  // The states in which a loop, whose body is planned, carries its leaves: those of `states`, but
-  // for accumulators that wait.
-  void SetCarried(InstrId loop, States* states) const;
+  // The states in which a loop, whose computations are planned, carries its leaves: those of
+  // `states`, but for accumulators that wait.
+  void SetCarried(InstrId loop, States* states);
 
  private:
   struct Waiting {
@@ -70,6 +69,14 @@ class WaitingSums {
                             const Sharding* final);
   // Plans a sum with an accumulator, if it may wait.
   bool PlanAccumulated(InstrId id, const ShardingRule& rule, const Accumulator& accumulator);
+  // Lets the parameter of a loop's computation have that state of a leaf.
+  void ReadIn(CompId comp, int leaf, const Sharding* state);
+  // Notes of which ops the results are accumulated in this accumulator, before they are planned.
+  void FindMakers(InstrId addend, InstrId sum);
+  // Bytes that are left on each device for accumulators in larger shards.
+  int64_t Room();
+  // Whether the accumulator may hold `bytes` more than if it did not wait. They are taken then.
+  bool TakeRoom(InstrId sum, int64_t bytes);
   // Takes back the decision of an op whose result waits, and of those before it.
   void Wait(InstrId id);
   // Decides the op, in place of what was decided for it, if anything was.
@@ -82,6 +89,10 @@ class WaitingSums {
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction
   const Accumulators accumulators_;
+  // The accumulator that an op's result is added to, maybe after other ops passed it on.
+  absl::flat_hash_map<InstrId, InstrId> made_for_;
+  absl::flat_hash_map<InstrId, int64_t> taken_;  // by accumulator: bytes of the room
+  int64_t room_ = -1;                            // less what is taken; -1: not known yet
   // Accumulators that wait, by loop: leaves and their states.
   absl::flat_hash_map<InstrId, std::vector<std::pair<int, const Sharding*>>> carried_;
 };

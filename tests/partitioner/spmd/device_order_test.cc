@@ -170,7 +170,7 @@ TEST(DeviceOrder, CallbacksSeeAnotherOrderWholeAndTheReportSaysSo) {
         absl::StrCat(module.instr(id).name, " ", GatherKindName(gather.kind), " ", gather.bytes));
   }
   // Of 64 numbers each device sends the 16 that it has to three others.
-  EXPECT_THAT(found, testing::ElementsAre("a handler 192", "a whole 0")) << LocalText(**p);
+  EXPECT_THAT(found, testing::ElementsAre("a no strategy 192", "a whole 0")) << LocalText(**p);
 }
 
 }  // namespace

@@ -112,11 +112,12 @@ ENTRY main {
                 .sizes = kSizes});
 }
 
-// A loop of `trips` iterations that carries i, x, w and g, where g, f32[16,16], is only added to.
-// `rest` of the body ends with the sum `s`, and `condition` with the k that is compared with
-// `trips`.
+// A loop of `trips` iterations that carries i, x, w and g, where g, f32[16,16], is only added to,
+// and x is another one each time. `rest` of the body ends with the sum `s`, and `condition` with
+// the k that is compared with `trips`. `more`: instructions of the entry, which hold memory.
 std::string Accumulating(int trips, absl::string_view rest,
-                         absl::string_view condition = "k = s32[] copy(i)") {
+                         absl::string_view condition = "k = s32[] copy(i)",
+                         absl::string_view sharding = "{replicated}", absl::string_view more = "") {
   return absl::StrCat(R"(
 body {
   t = (s32[], f32[16,32], f32[32,16], f32[16,16]) parameter(0)
@@ -129,7 +130,8 @@ body {
   p = f32[16,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 )",
                       rest, R"(
-  ROOT r = (s32[], f32[16,32], f32[32,16], f32[16,16]) tuple(j, x, w, s)
+  next = f32[16,32] negate(x)
+  ROOT r = (s32[], f32[16,32], f32[32,16], f32[16,16]) tuple(j, next, w, s)
 }
 condition {
   t = (s32[], f32[16,32], f32[32,16], f32[16,16]) parameter(0)
@@ -143,13 +145,13 @@ condition {
 ENTRY main {
   x = f32[16,32] parameter(0), sharding={devices=[1,8]<=[8]}
   w = f32[32,16] parameter(1), sharding={devices=[8,1]<=[8]}
-  g = f32[16,16] parameter(2), sharding={replicated}
+  g = f32[16,16] parameter(2), sharding=)_",
+                      sharding, more, R"_(
   zero = s32[] constant(0)
   t = (s32[], f32[16,32], f32[32,16], f32[16,16]) tuple(zero, x, w, g)
   l = (s32[], f32[16,32], f32[32,16], f32[16,16]) while(t), condition=condition, body=body
-  ROOT r = f32[16,16] get-tuple-element(l), index=3
-}
-)_");
+  ROOT r = f32[16,16] get-tuple-element(l), index=3, sharding=)_",
+                      sharding, "\n}\n");
 }
 constexpr double kAccumulated = 2 * 7.0 / 8 * 16 * 16 * 4;  // one all-reduce of f32[16,16] over 8
 
@@ -234,6 +236,16 @@ TEST(WaitingSums, WhatALoopReadsIsReducedInEachIteration) {
   none = s32[] multiply(e, zero)
   k = s32[] add(i, none))")),
             SpmdOptions().cost.trip_count * kAccumulated);
+}
+
+// Gradients of weights that are sharded: 16 rows of them in place of 2 are 896 bytes more.
+TEST(WaitingSums, AnAccumulatorMayWaitInLargerShardsThatTakeLittleMemory) {
+  const std::string sharded = "{devices=[8,1]<=[8]}", counter = "k = s32[] copy(i)";
+  const std::string add = "s = f32[16,16] add(g, p)";
+  EXPECT_EQ(BytesMoved(Accumulating(10, add, counter, sharded)), 10 * kAccumulated / 2);
+  EXPECT_EQ(BytesMoved(Accumulating(10, add, counter, sharded,
+                                    "\n  e = f32[1600] parameter(3), sharding={replicated}")),
+            kAccumulated / 2);
 }
 
 TEST(WaitingSums, ALoopOfOneIterationGainsNothing) {

@@ -57,6 +57,16 @@ void ExpectRight(const ShardRanges& r) {
       ASSERT_EQ(range[q], element) << "shard " << i << ", " << Text(r);
     }
   }
+  int64_t lacking = 0;  // elements that some shard needs and does not hold
+  for (int64_t i = 0; i < r.num_shards; ++i) {
+    for (int64_t x = std::max(r.begin, r.Start(i)); x < std::min(r.end, r.Start(i) + r.length);
+         ++x) {
+      lacking += x / r.tile != i;
+    }
+  }
+  EXPECT_DOUBLE_EQ(plan.needed * static_cast<double>(r.num_shards), static_cast<double>(lacking))
+      << Text(r);
+  EXPECT_LE(plan.needed, plan.sent + 1e-9) << Text(r);
   for (const RangePart& part : plan.parts) {
     std::set<int64_t> sources, targets;
     for (const auto& [source, target] : part.pairs) {

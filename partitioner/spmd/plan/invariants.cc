@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/plan/invariants.h"
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
+#include "shardcall/partitioner/ir/analysis/trip_count.h"
+
+namespace shardcall {
+inline namespace internal {
+
+Invariants::Invariants(const Program& program, const PlanTable& table, double trip_count)
+    : program_(program) {
+  if (program.num_partitions == 1) return;
+  absl::flat_hash_map<CompId, int> loops_of;
+  const Module& m = program.module;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    if (m.instr(InstrId(i)).opcode != Opcode::kWhile) continue;
+    ++loops_of[m.instr(InstrId(i)).as<WhileAttrs>().body];
+  }
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    const InstrId id(i);
+    if (m.instr(id).opcode != Opcode::kWhile) continue;
+    // A body that several loops share stays as it is.
+    if (loops_of[m.instr(id).as<WhileAttrs>().body] > 1) continue;
+    const double runs = RunsOfComputations(m, id, trip_count);
+    if (runs > 1) AddLoop(table, id, 1 / runs);
+  }
+}
+
+void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
+  const Module& m = program_.module;
+  const LeafTable& leaves = program_.leaves;
+  const CompId comp = m.instr(loop).as<WhileAttrs>().body;
+  const Computation& body = m.comp(comp);
+  const auto add = [&](LeafId leaf, const Shape* shape, const Sharding* s) {
+    if (s == nullptr || s->is_maximal()) return;
+    const int64_t bytes = s->HasShardedDim() ? shape->byte_size() : 0;
+    if (bytes > 0) {
+      if (room_ < 0) room_ = table.WantedMemory() / 8;
+      if (bytes_ + bytes > room_) return;
+      bytes_ += bytes;
+    }
+    shares_[leaf] = {comp, bytes > 0 ? share : 1};
+  };
+  bool any = false;
+  for (int k = 0; k < m.instr(loop).shape->num_leaves(); ++k) {
+    const LeafId leaf = leaves.canonical(loop, k);
+    if (leaves.canonical(body.root, k) != leaf) continue;
+    add(leaf, m.instr(loop).shape->leaf(k), table.Wanted(loop, k));
+    any = true;
+  }
+  if (!any) return;
+  for (const InstrId id : body.instructions) {
+    const Instruction& instr = m.instr(id);
+    if (!instr.shape->IsArray() || !IsPure(instr.opcode) || m.operands(id).empty() ||
+        HasSideEffect(instr, EffectsAt::kPartitioning)) {
+      continue;
+    }
+    const LeafId leaf = leaves.canonical(id, 0);
+    if (shares_.contains(leaf)) continue;
+    const bool follows = absl::c_all_of(m.operands(id), [&](InstrId o) {
+      return m.instr(o).shape->IsArray() &&
+             (m.instr(o).opcode == Opcode::kConstant || Has(comp, leaves.canonical(o, 0)));
+    });
+    if (follows) add(leaf, instr.shape, table.Wanted(id, 0));
+  }
+}
+
+bool Invariants::Has(CompId comp, LeafId leaf) const {
+  const auto found = shares_.find(leaf);
+  return found != shares_.end() && found->second.body == comp;
+}
+
+Invariants::Shares Invariants::OfOperands(InstrId op) const {
+  Shares out;
+  if (shares_.empty()) return out;
+  const Module& m = program_.module;
+  const CompId comp = m.instr(op).computation;
+  int flat = 0;
+  for (const InstrId o : m.operands(op)) {
+    for (int k = 0; k < m.instr(o).shape->num_leaves(); ++k, ++flat) {
+      const auto found = shares_.find(program_.leaves.canonical(o, k));
+      if (found == shares_.end() || found->second.body != comp || found->second.share == 1) {
+        continue;
+      }
+      out.resize(flat + 1, 1);
+      out[flat] = found->second.share;
+    }
+  }
+  return out;
+}
+
+}  // namespace internal
+}  // namespace shardcall

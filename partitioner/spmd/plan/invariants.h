@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that a loop does not change. Where an op of the body needs one in another state, the
+// reshard runs once, before the loop (pass/loop_invariants.cc), and is compared with what others
+// cost in all iterations. A weight that every step of a recurrence uses is such a value.
+#ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_INVARIANTS_H_
+#define SHARDCALL_PARTITIONER_SPMD_PLAN_INVARIANTS_H_
+
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/spmd/plan/plan_table.h"
+
+namespace shardcall {
+inline namespace internal {
+
+class Invariants {
+ public:
+  // By operand of an op: of the executions of the op those in which its reshard runs.
+  using Shares = absl::InlinedVector<double, 4>;
+
+  // Those of the program that are sharded, as long as there is room for them as a whole: an eighth
+  // of the memory that a device needs. `trip_count`: of loops whose trip count is unknown.
+  Invariants(const Program& program, const PlanTable& table, double trip_count);
+
+  // Empty if all reshards run as often as the op.
+  Shares OfOperands(InstrId op) const;
+  // What they take as a whole.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void AddLoop(const PlanTable& table, InstrId loop, double share);
+  // Whether `leaf` is one in that computation, or follows from such alone.
+  bool Has(CompId comp, LeafId leaf) const;
+
+  const Program& program_;
+  struct Share {
+    CompId body;  // it is invariant there
+    double share;
+  };
+  absl::flat_hash_map<LeafId, Share> shares_;
+  int64_t bytes_ = 0, room_ = -1;
+};
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_PLAN_INVARIANTS_H_
