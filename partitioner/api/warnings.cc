@@ -51,9 +51,10 @@ void AddRematerialized(const PartitionedProgram& p, CollectiveReasons& reasons,
     if (!GathersAndCuts(program.LeafShape(leaf), plan)) continue;
     if (!seen.emplace(r.cause.consumer, r.cause.kind, r.cause.index, r.from).second) continue;
     const bool result = r.cause.kind == CollectiveCause::Kind::kResult;
-    std::string text =
-        absl::StrCat(result ? "result " : "operand ", r.cause.index, ": ", r.from->ToString(),
-                     " -> ", r.to->ToString(), " moves ", HumanBytes(plan.bytes));
+    std::string text = absl::StrCat(
+        result ? "result " : "operand ", r.cause.index, ": ", r.from->ToString(), " -> ",
+        r.to->ToString(), r.from->mesh() == r.to->mesh() ? "" : " in another order of the devices",
+        " moves ", HumanBytes(plan.bytes));
     const std::string value = reasons.WhySharded(leaf);
     if (result) {
       absl::StrAppend(&text, "; the right came from: ", value);

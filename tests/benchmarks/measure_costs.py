@@ -37,7 +37,7 @@ USUAL = {f'partition {name}' for name in ('concatenate', 'tuple_of', 'while_loop
 USUAL |= {f'propagate {name}' for name in ('chain', 'chain_backwards', 'tree', 'tree_backwards', 'ladder',
                                            'ladder_of_products')}
 USUAL |= {f'explain {name}' for name in ('chain_with_collectives', 'chain_of_halos')}
-USUAL |= {'run on n devices', 'reshard of rank 8, k axes of 2',
+USUAL |= {'run on n devices', 'reshard of rank 8, k axes of 2', 'uneven reshard of rank 8, k axes of 2',
           'partition with sub-axis reshards, 7 axes of 4'}
 
 
@@ -49,14 +49,14 @@ def slope(points):
             sum((x - mean_x) ** 2 for x in xs))
 
 
-def reshard_of_axes(k):
-    """Shardings of eight dimensions over k axes of 2, each axis at another dimension afterwards."""
+def reshard_of_axes(k, size):
+    """Shardings of eight dimensions of `size` over k axes of 2, each axis at another one afterwards."""
     def placed(dim_of):
         dims = [[a for a in range(k) if dim_of(a) == d] for d in range(8)]
         tiles = ','.join(str(2 ** len(axes)) for axes in dims)
         order = ','.join(str(a) for axes in dims for a in axes)
         return f'{{devices=[{tiles}]<=[{",".join(["2"] * k)}]T({order})}}'
-    return ['reshard', f'--shape=f32[{",".join(["64"] * 8)}]', f'--num-partitions={2 ** k}',
+    return ['reshard', f'--shape=f32[{",".join([str(size)] * 8)}]', f'--num-partitions={2 ** k}',
             f'--from={placed(lambda a: a % 8)}', f'--to={placed(lambda a: (3 * a + 1) % 8)}']
 
 
@@ -71,7 +71,8 @@ def rows():
             yield f'{v} {name}', SIZES, verb(v, make)
         if name not in cost_programs.WITHOUT_KERNEL:
             yield f'run {name}', RUN_SIZES, verb('run', make)
-    yield 'reshard of rank 8, k axes of 2', RESHARD_AXES, lambda k: (reshard_of_axes(k), None)
+    yield 'reshard of rank 8, k axes of 2', RESHARD_AXES, lambda k: (reshard_of_axes(k, 64), None)
+    yield 'uneven reshard of rank 8, k axes of 2', RESHARD_AXES, lambda k: (reshard_of_axes(k, 50), None)
     yield ('partition with sub-axis reshards, 7 axes of 4', SUB_AXES,
            lambda n: (['partition', 'PROGRAM'], cost_programs.sub_axis_reshards(n)))
     yield ('run on n devices', DEVICES,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 
 namespace shardcall {
@@ -50,6 +51,19 @@ const Attributes* internal::WithComputations(Context& context, const Instruction
     record.Fields([&](auto&... fields) { (replace(fields), ...); });
     return replace.at == 0 ? i.attrs : InternAttributes(context, record);
   });
+}
+
+std::vector<InstrId> internal::LoopsWithOwnBody(const Module& m) {
+  std::vector<InstrId> loops;
+  absl::flat_hash_map<CompId, int> loops_of;
+  for (int i = 0; i < m.num_instructions(); ++i) {
+    const InstrId id(i);
+    if (m.instr(id).opcode != Opcode::kWhile) continue;
+    loops.push_back(id);
+    ++loops_of[m.instr(id).as<WhileAttrs>().body];
+  }
+  std::erase_if(loops, [&](InstrId id) { return loops_of[m.instr(id).as<WhileAttrs>().body] > 1; });
+  return loops;
 }
 
 }  // namespace shardcall

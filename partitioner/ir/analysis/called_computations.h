@@ -4,6 +4,8 @@
 #ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_CALLED_COMPUTATIONS_H_
 
+#include <vector>
+
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 
@@ -23,6 +25,9 @@ const Attributes* MapComputations(const Module& module, const Instruction& i, F&
   for (CompId& c : called) c = map(c);
   return WithComputations(module.context(), i, called);
 }
+
+// The while loops whose body no other loop has, in the order of the module.
+std::vector<InstrId> LoopsWithOwnBody(const Module& m);
 
 }  // namespace internal
 }  // namespace shardcall

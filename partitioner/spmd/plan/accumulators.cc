@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/accumulators.h"
 
-#include <vector>
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -68,19 +68,8 @@ class LoopSearch {
 }  // namespace
 
 Accumulators FindAccumulators(const Program& program) {
-  const Module& m = program.module;
-  absl::flat_hash_map<CompId, int> loops_of;
-  std::vector<InstrId> loops;
-  for (int i = 0; i < m.num_instructions(); ++i) {
-    const InstrId id(i);
-    if (m.instr(id).opcode != Opcode::kWhile) continue;
-    loops.push_back(id);
-    ++loops_of[m.instr(id).as<WhileAttrs>().body];
-  }
   Accumulators out;
-  for (InstrId loop : loops) {
-    if (loops_of[m.instr(loop).as<WhileAttrs>().body] == 1) LoopSearch(program, loop).Find(&out);
-  }
+  for (InstrId loop : LoopsWithOwnBody(program.module)) LoopSearch(program, loop).Find(&out);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/spmd/plan/invariants.h"
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 
@@ -11,18 +12,9 @@ inline namespace internal {
 Invariants::Invariants(const Program& program, const PlanTable& table, double trip_count)
     : program_(program) {
   if (program.num_partitions == 1) return;
-  absl::flat_hash_map<CompId, int> loops_of;
-  const Module& m = program.module;
-  for (int i = 0; i < m.num_instructions(); ++i) {
-    if (m.instr(InstrId(i)).opcode != Opcode::kWhile) continue;
-    ++loops_of[m.instr(InstrId(i)).as<WhileAttrs>().body];
-  }
-  for (int i = 0; i < m.num_instructions(); ++i) {
-    const InstrId id(i);
-    if (m.instr(id).opcode != Opcode::kWhile) continue;
-    // A body that several loops share stays as it is.
-    if (loops_of[m.instr(id).as<WhileAttrs>().body] > 1) continue;
-    const double runs = RunsOfComputations(m, id, trip_count);
+  // A body that several loops share stays as it is.
+  for (const InstrId id : LoopsWithOwnBody(program.module)) {
+    const double runs = RunsOfComputations(program.module, id, trip_count);
     if (runs > 1) AddLoop(table, id, 1 / runs);
   }
 }

@@ -185,7 +185,8 @@ TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings)
   const auto p = PartitionText(kClash, {});
   ASSERT_TRUE(p.ok()) << p.status();
   const std::string w201 =
-      "W201 %d (f.py:42): operand 0: [{\"x0\"}, {\"x1\"}] -> [{\"x0\"}, {\"x1\"}] moves 304 B; "
+      "W201 %d (f.py:42): operand 0: [{\"x0\"}, {\"x1\"}] -> [{\"x0\"}, {\"x1\"}] in another order "
+      "of the devices moves 304 B; "
       "the left came from: argument 0; the right from: constraint at %d";
   EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText), HasSubstr(w201));
   const Json j = Json::parse(ReportJson(**p, {}));
