@@ -2,6 +2,7 @@
 // Top-k of lines that are sharded: each device finds the k best elements of its shard (all, if it
 // has fewer), these are gathered in the order of the line, and the k best of them are the result.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/last_of_all.h"
@@ -28,7 +29,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t best = std::min(k, CeilDiv(op.shapes[0]->dim(line), n));
   for (int r = 0; r < 2; ++r) {
     const double whole = LocalBytes(op.result(r), *c->produced[r]);
-    c->emitted.push_back(static_cast<double>((n - 1) * best) / static_cast<double>(k) * whole);
+    c->emitted.push_back(static_cast<double>(n - 1) *
+                         std::ceil(static_cast<double>(best) / static_cast<double>(k) * whole));
   }
   return true;
 }
