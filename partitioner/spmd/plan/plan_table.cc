@@ -20,12 +20,13 @@ struct KeptRules {
 }  // namespace
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
-                     const CostModel& cost, InternTable<Copies>* copy_lists)
+                     const CostModel& cost, InternTable<Copies>* copy_lists, int64_t* memory)
     : cost_(cost),
       program_(program),
       module_(program.module),
       leaves_(program.leaves),
       propagation_(propagation),
+      memory_(*memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
       num_uses_(program.module.num_instructions()),
@@ -197,6 +198,7 @@ void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
 }
 
 int64_t PlanTable::WantedMemory() const {
+  if (memory_ >= 0) return memory_;
   const auto bytes_of = [&](InstrId id) {
     const Shape* const shape = module_.instr(id).shape;
     int64_t bytes = 0;
@@ -209,7 +211,7 @@ int64_t PlanTable::WantedMemory() const {
   const Computation& entry = module_.comp(module_.entry());
   int64_t bytes = PeakOfTemporaries(module_, bytes_of) + bytes_of(entry.root);
   for (const InstrId p : entry.parameters) bytes += bytes_of(p);
-  return bytes;
+  return memory_ = bytes;
 }
 
 double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,

@@ -20,7 +20,7 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 class PlanTable {
  public:
   PlanTable(const Program& program, const PropagationResult& propagation, const CostModel& cost,
-            InternTable<Copies>* copy_lists);
+            InternTable<Copies>* copy_lists, int64_t* memory);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
@@ -36,8 +36,9 @@ class PlanTable {
   // As Wanted; but for a value whose only use is an annotation that wants it partial, that partial
   // state.
   const Sharding* WantedOfOp(InstrId id, int flat) const;
-  // Bytes of one device's memory that the program needs in these states, as far as can be said
-  // before it is planned. Linear in the program.
+  // Bytes of one device's memory that the program needs in the states that propagation wants, as
+  // far as can be said before it is planned. Linear in the program, and asked for once: all plans
+  // of a program take what the first one found.
   int64_t WantedMemory() const;
   // The state in which it is stored.
   const Sharding* State(InstrId id, int flat) const {
@@ -88,6 +89,7 @@ class PlanTable {
   const Module& module_;
   const LeafTable& leaves_;
   const PropagationResult& propagation_;
+  int64_t& memory_;  // -1: not known yet
   Context& context_;
   Plan plan_;
   CopyTable copies_;
