@@ -61,10 +61,9 @@ void FollowCollectives(const PassResult& done, double trip_count, LocalProgram* 
 
 absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
-  // What the plan took for done before loops, and what else an eighth of the memory that a device
-  // needs in any case is enough for.
+  // What the plan took for done before loops, and what else there is room for.
   passes.push_back(MakeLoopInvariants([&](const Module& m) {
-    return std::max(plan.invariant_bytes, CountDeviceMemory(m).Peak() / 8);
+    return std::max(plan.invariant_bytes, RoomForLoops(CountDeviceMemory(m).Peak()));
   }));
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeExplicitStarts());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 
@@ -29,17 +30,6 @@ class Finder {
     }
   }
 
-  std::vector<InvariantCollectives> Run() {
-    std::vector<InvariantCollectives> loops;
-    for (int k = 0; k < m_.num_instructions(); ++k) {
-      if (m_.instr(InstrId(k)).opcode != Opcode::kWhile) continue;
-      InvariantCollectives loop = In(InstrId(k));
-      if (!loop.carried.empty()) loops.push_back(std::move(loop));
-    }
-    return loops;
-  }
-
- private:
   InvariantCollectives In(InstrId id) {
     InvariantCollectives loop{.loop = id, .only_elements = only_elements_[id.value]};
     const auto& attrs = m_.instr(id).as<WhileAttrs>();
@@ -67,6 +57,7 @@ class Finder {
     return loop;
   }
 
+ private:
   static bool IsCandidate(const Instruction& i) {
     return HasTrait(i.opcode, kCollectiveOp) && !HasTrait(i.opcode, kAsyncForm) &&
            i.shape->IsArray();
@@ -139,7 +130,15 @@ class Finder {
 }  // namespace
 
 std::vector<InvariantCollectives> FindInvariantCollectives(const Module& m, int64_t* room) {
-  return Finder(m, room).Run();
+  std::vector<InvariantCollectives> found;
+  const std::vector<InstrId> loops = LoopsWithOwnBody(m);
+  if (loops.empty()) return found;
+  Finder finder(m, room);
+  for (const InstrId id : loops) {
+    InvariantCollectives loop = finder.In(id);
+    if (!loop.carried.empty()) found.push_back(std::move(loop));
+  }
+  return found;
 }
 
 }  // namespace internal

@@ -7,6 +7,7 @@
 // What they are computed from, such as slices and conversions, goes with them. Their results are
 // held while the loop runs, so they are taken out only as far as there is room for them.
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,8 +178,9 @@ class LoopInvariants : public Pass {
 
   absl::StatusOr<PassResult> Run(const Module& m) override {
     PassResult all((Module(m.shared_context())));
-    if (!HasLoop(m)) return all;
-    int64_t room = room_(m);
+    int64_t room = std::numeric_limits<int64_t>::max();
+    if (FindInvariantCollectives(m, &room).empty()) return all;
+    room = room_(m);
     std::vector<InvariantCollectives> loops = FindInvariantCollectives(m, &room);
     if (loops.empty()) return all;
     Mover(m, loops, &all).Run();
@@ -193,13 +195,6 @@ class LoopInvariants : public Pass {
   }
 
  private:
-  static bool HasLoop(const Module& m) {
-    for (int k = 0; k < m.num_instructions(); ++k) {
-      if (m.instr(InstrId(k)).opcode == Opcode::kWhile) return true;
-    }
-    return false;
-  }
-
   const std::function<int64_t(const Module&)> room_;
 };
 

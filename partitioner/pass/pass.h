@@ -64,7 +64,7 @@ std::unique_ptr<Pass> MakeKeptOperands();
 
 // Runs collectives of values that a loop does not change once, before the loop
 // (loop_invariants.cc), as long as what they give takes no more bytes than `room`, which is asked
-// for modules with loops only.
+// only where there are some.
 std::unique_ptr<Pass> MakeLoopInvariants(std::function<int64_t(const Module&)> room);
 
 // Reduces floats by maximum and minimum across devices as integers of the same order

@@ -115,17 +115,6 @@ std::vector<RangePart> PartsInARow(const ShardRanges& r, int64_t most) {
   return parts;
 }
 
-// The mean of the elements that a shard needs from others.
-double Needed(const ShardRanges& r) {
-  int64_t needed = 0;
-  for (int64_t i = 0; i < r.num_shards; ++i) {
-    const int64_t first = std::max(r.Start(i), r.begin);
-    const int64_t last = std::min(r.Start(i) + r.length, r.end);
-    needed += std::max<int64_t>(last - first, 0) - NeedOf(r, i, i).size;
-  }
-  return static_cast<double>(needed) / static_cast<double>(r.num_shards);
-}
-
 }  // namespace
 
 bool ShardRanges::LeavesBounds() const {
@@ -160,13 +149,9 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
     if (IsBetter(placed, plan.parts)) plan.parts = std::move(placed);
     AddOwnPart(r, &plan.parts);
   }
-  plan.needed = Needed(r);
   const int64_t length = Length(plan.parts);
   if (length > 0 && length >= gathered) {
-    return {.gather = true,
-            .num_collectives = 1,
-            .sent = static_cast<double>(gathered),
-            .needed = plan.needed};
+    return {.gather = true, .num_collectives = 1, .sent = static_cast<double>(gathered)};
   }
   int64_t sent = 0;
   for (const RangePart& p : plan.parts) {
@@ -176,6 +161,16 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
   }
   plan.sent = static_cast<double>(sent) / static_cast<double>(r.num_shards);
   return plan;
+}
+
+double NeededElements(const ShardRanges& r) {
+  int64_t needed = 0;
+  for (int64_t i = 0; i < r.num_shards; ++i) {
+    const int64_t first = std::max(r.Start(i), r.begin);
+    const int64_t last = std::min(r.Start(i) + r.length, r.end);
+    needed += std::max<int64_t>(last - first, 0) - NeedOf(r, i, i).size;
+  }
+  return static_cast<double>(needed) / static_cast<double>(r.num_shards);
 }
 
 }  // namespace internal

@@ -67,14 +67,15 @@ struct ExchangePlan {
   int num_collectives = 0;
   // Elements along the dimension that one shard sends; the mean, as edges send less.
   double sent = 0;
-  // The mean of those that a shard needs and does not hold.
-  double needed = 0;
 };
 
 // The exchange that sends the fewest elements: of the messages by distance (each shard gets from
 // the shard that is k further), those by place (the k-th tile of each range), and a gather.
 // Linear in the number of shards, times the tiles that a range touches.
 ExchangePlan PlanExchange(const ShardRanges& ranges);
+// The elements along the dimension that a shard needs and does not hold, the mean. No exchange
+// sends fewer.
+double NeededElements(const ShardRanges& ranges);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -23,7 +23,7 @@ class Exchanger {
     const ExchangePlan plan = PlanExchange(ranges_);
     // Of a reshard it is known as a whole.
     const double given = e_.needed_share();
-    if (given < 0) e_.set_needed_share(plan.sent > 0 ? plan.needed / plan.sent : 1);
+    if (given < 0) e_.set_needed_share(plan.sent > 0 ? NeededElements(ranges_) / plan.sent : 1);
     const InstrId made = Run(plan);
     e_.set_needed_share(given);
     return made;

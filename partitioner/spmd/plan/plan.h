@@ -105,6 +105,10 @@ struct Gather {
 };
 absl::string_view GatherKindName(Gather::Kind kind);  // "no strategy", "cost", "state", "whole"
 
+// By how much of the memory that a device needs in any case it may need more, each, for values
+// that loops do not change and for accumulators in larger shards.
+inline constexpr int64_t RoomForLoops(int64_t memory) { return memory / 8; }
+
 struct Plan {
   std::vector<OpPlan> ops;             // by instruction
   std::vector<const Sharding*> state;  // by canonical leaf: what is stored

@@ -138,7 +138,7 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
 }
 
 int64_t WaitingSums::Room() {
-  if (room_ < 0) room_ = table_.WantedMemory() / 8;
+  if (room_ < 0) room_ = RoomForLoops(table_.WantedMemory());
   return room_;
 }
 

@@ -4,7 +4,6 @@
 // accumulates its shard; the totals of all shards are gathered; each device combines those of the
 // shards before it with what it has. (Blelloch, Prefix Sums and Their Applications, 1990, section
 // 1.2.)
-#include <cmath>
 #include <vector>
 
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
@@ -60,9 +59,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t n = c->operands[0]->num_shards(d), tile = CeilDiv(op.shapes[0]->dim(d), n);
   if (n == 1) return true;
   // A row of elements smaller than a byte is sent in whole bytes.
-  const double row =
-      std::ceil(LocalBytes(op.shapes[0], *c->operands[0]) / static_cast<double>(tile));
-  c->emitted.push_back(static_cast<double>(n - 1) * row);
+  const int64_t row = CeilDiv(LocalBytes(op.shapes[0], *c->operands[0]), tile);
+  c->emitted.push_back(static_cast<double>((n - 1) * row));
   return true;
 }
 

@@ -2,7 +2,6 @@
 // Top-k of lines that are sharded: each device finds the k best elements of its shard (all, if it
 // has fewer), these are gathered in the order of the line, and the k best of them are the result.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/last_of_all.h"
@@ -28,9 +27,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
   if (n == 1) return true;
   const int64_t best = std::min(k, CeilDiv(op.shapes[0]->dim(line), n));
   for (int r = 0; r < 2; ++r) {
-    const double whole = LocalBytes(op.result(r), *c->produced[r]);
-    c->emitted.push_back(static_cast<double>(n - 1) *
-                         std::ceil(static_cast<double>(best) / static_cast<double>(k) * whole));
+    const int64_t part = CeilDiv(LocalBytes(op.result(r), *c->produced[r]) * best, k);
+    c->emitted.push_back(static_cast<double>((n - 1) * part));
   }
   return true;
 }

@@ -64,9 +64,10 @@ void ExpectRight(const ShardRanges& r) {
       lacking += x / r.tile != i;
     }
   }
-  EXPECT_DOUBLE_EQ(plan.needed * static_cast<double>(r.num_shards), static_cast<double>(lacking))
+  EXPECT_DOUBLE_EQ(NeededElements(r) * static_cast<double>(r.num_shards),
+                   static_cast<double>(lacking))
       << Text(r);
-  EXPECT_LE(plan.needed, plan.sent + 1e-9) << Text(r);
+  EXPECT_LE(NeededElements(r), plan.sent + 1e-9) << Text(r);
   for (const RangePart& part : plan.parts) {
     std::set<int64_t> sources, targets;
     for (const auto& [source, target] : part.pairs) {
