@@ -63,6 +63,7 @@ for path in "$fetched"/*; do
 done
 cd "$SHARDCALL_BUILD"
 ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@" | tee .tests.log
-awk '/ sec$/ && / Test +#/ { print $(NF - 1), $0 }' .tests.log | sort -rn | head -10 |
-  sed -E 's/^[0-9.]+ +[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec$/\2 s \1/' |
+# `sort` is read to its end: under pipefail a reader that stops early fails the run.
+awk '/ sec$/ && / Test +#/ { print $(NF - 1), $0 }' .tests.log | sort -rn |
+  sed -nE '1,10s/^[0-9.]+ +[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec$/\2 s \1/p' |
   { echo "The ten slowest tests:"; cat; }
