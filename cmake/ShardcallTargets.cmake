@@ -118,10 +118,11 @@ function(shardcall_library room)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endfunction()
 
-# shardcall_test(<name> SOURCES ... DEPS ...) makes a GoogleTest binary that
-# ctest runs as one test.
+# shardcall_test(<name> SOURCES ... ALONE ... DEPS ...) makes a GoogleTest binary that ctest runs as
+# one test. With SHARDCALL_UNITY its sources are compiled together, five at a time, but for those of
+# ALONE, which give names of their own to what another one calls alike.
 function(shardcall_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-sign-compare
@@ -130,6 +131,10 @@ function(shardcall_test name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
+  if(SHARDCALL_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 

@@ -62,7 +62,8 @@ for path in "$fetched"/*; do
   [ ! -s "$path" ] || export "$(basename "$path")=$(cat "$path")"
 done
 cd "$SHARDCALL_BUILD"
-ctest --output-on-failure --no-tests=error -j "$(nproc)" "$@" | tee .tests.log
+# One more than there are cores, since some tests mostly wait.
+ctest --output-on-failure --no-tests=error -j "$(($(nproc) + 1))" "$@" | tee .tests.log
 # `sort` is read to its end: under pipefail a reader that stops early fails the run.
 awk '/ sec$/ && / Test +#/ { print $(NF - 1), $0 }' .tests.log | sort -rn |
   sed -nE '1,10s/^[0-9.]+ +[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec$/\2 s \1/p' |

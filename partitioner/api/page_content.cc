@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/api/version.h"
 #include "shardcall/partitioner/api/warnings.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 inline namespace internal {

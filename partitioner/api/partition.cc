@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/api/device_memory.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/import/export.h"
+#include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer.h"

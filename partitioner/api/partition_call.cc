@@ -10,7 +10,8 @@
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 
 namespace shardcall {
 namespace {

@@ -8,7 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {

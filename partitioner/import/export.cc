@@ -11,7 +11,7 @@
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {

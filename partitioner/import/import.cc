@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/import/import.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -196,7 +198,7 @@ absl::Status CheckUnreduced(const Program& p) {
 
 }  // namespace
 
-absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options) {
+absl::StatusOr<Program> internal::ImportModule(Module module, const ImportOptions& options) {
   using import_internal::Annotations;
   using import_internal::InlinedModule;
   using import_internal::ModuleEdit;

@@ -12,8 +12,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/import/import_internal.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/partitioner/import/import_annotations.h"
-#include "shardcall/sharding/subset_tiling.h"
+#include "shardcall/sharding/convert/subset_tiling.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/sharding/convert/convert.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall {

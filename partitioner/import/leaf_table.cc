@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/import/leaf_table.h"
+
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 
 namespace shardcall {

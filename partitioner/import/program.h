@@ -12,35 +12,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "shardcall/partitioner/import/leaf_table.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/public.h"
 #include "shardcall/sharding/sharding.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
-
-// Leaves of all instructions, dense: leaf = first(instr) + flat index into the
-// instruction's tuple shape. Several leaves may be one value: tuple,
-// get-tuple-element and opt-barrier alias their operands' leaves; the result of
-// a while and the parameters of its body and condition are one value each (its
-// operand and the body's root are not: the plan may reshard there); parameters
-// of a called, not inlined, computation stand for themselves. canonical() gives
-// the representative.
-class LeafTable {
- public:
-  LeafId first(InstrId i) const { return LeafId(first_[i.value]); }
-  LeafId leaf(InstrId i, int flat = 0) const { return LeafId(first_[i.value] + flat); }
-  LeafId canonical(LeafId l) const { return LeafId(canonical_[l.value]); }
-  LeafId canonical(InstrId i, int flat = 0) const { return canonical(leaf(i, flat)); }
-  int num_leaves() const { return static_cast<int>(canonical_.size()); }
-  InstrId instr(LeafId l) const { return owner_[l.value]; }
-  int index(LeafId l) const { return static_cast<int>(l.value - first_[owner_[l.value].value]); }
-
- private:
-  friend LeafTable BuildLeafTable(const Module& module);
-  std::vector<uint32_t> first_, canonical_;
-  std::vector<InstrId> owner_;
-};
-LeafTable BuildLeafTable(const Module& module);
 
 // Entry to or exit from a manual region: one instruction with n operands and n
 // results (flat), operand k to result k. Entry: operand is global, result local
@@ -98,15 +75,6 @@ struct Program {
   bool uses_shardy = false;           // annotations were xla.sdy.*
   std::vector<std::string> warnings;  // W2xx, import's own
 };
-
-struct ImportOptions {
-  int64_t num_partitions = 0;  // 0: what the module says
-  bool inline_calls = true;
-};
-// Errors E16x (shardings and meshes), E171.. (manual regions), E050
-// (replica_count > 1), E051 (device counts that differ), E054 (dimensions without
-// a bound). `module` must have passed VerifyModule.
-absl::StatusOr<Program> ImportModule(Module module, const ImportOptions& options);
 
 }  // namespace shardcall
 

@@ -14,9 +14,9 @@
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
+#include "shardcall/sharding/convert/subset_tiling.h"
 #include "shardcall/sharding/rule/sdy_text.h"
-#include "shardcall/sharding/subset_tiling.h"
 
 namespace shardcall {
 inline namespace internal {

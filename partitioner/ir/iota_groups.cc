@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/mesh.h"
 
 namespace shardcall {

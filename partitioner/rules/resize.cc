@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/ir/literal.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "shardcall/sharding/context.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 #include "tests/fuzz/require.h"

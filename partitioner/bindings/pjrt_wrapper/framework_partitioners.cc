@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -13,7 +13,8 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/shape.h"
 

@@ -12,7 +12,7 @@
 #include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/synchronized.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 namespace {

@@ -17,7 +17,7 @@
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {

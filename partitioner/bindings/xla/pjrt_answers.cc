@@ -10,12 +10,13 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/bindings/xla/asked_call.h"
 #include "shardcall/partitioner/bindings/xla/for_xla.h"
+#include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 inline namespace internal {

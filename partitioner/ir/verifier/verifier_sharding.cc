@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier_internal.h"
 #include "shardcall/sharding/context.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 
 namespace shardcall {
 inline namespace internal {

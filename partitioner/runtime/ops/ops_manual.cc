@@ -18,7 +18,7 @@
 #include "shardcall/partitioner/runtime/reduce_kind.h"
 #include "shardcall/partitioner/runtime/strided.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 
 namespace shardcall {

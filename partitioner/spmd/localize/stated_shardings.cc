@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/propagation/propagation.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 #include "tests/partitioner/import/import_testing.h"
 
 namespace shardcall {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule of every opcode, as text.
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "tests/partitioner/import/import_testing.h"

@@ -3,8 +3,8 @@
 // them, and refuses to partition a program that has one. Here the devices that are named hold the
 // tiles that they are given, and each other device holds a copy of one of them, so that the tiling
 // is one over all devices: {devices=[2,2]<=[4] last_tile_dim_replicate}.
-#ifndef SHARDCALL_SHARDING_SUBSET_TILING_H_
-#define SHARDCALL_SHARDING_SUBSET_TILING_H_
+#ifndef SHARDCALL_SHARDING_CONVERT_SUBSET_TILING_H_
+#define SHARDCALL_SHARDING_CONVERT_SUBSET_TILING_H_
 
 #include "absl/status/statusor.h"
 #include "shardcall/sharding/hlo_sharding.h"
@@ -33,4 +33,4 @@ absl::StatusOr<HloSharding> OverAllDevices(const HloSharding& tiling, int64_t nu
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_SHARDING_SUBSET_TILING_H_
+#endif  // SHARDCALL_SHARDING_CONVERT_SUBSET_TILING_H_

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes base meshes from all meshes and tilings of a module, and converts shardings onto them.
+#include "shardcall/sharding/convert/mesh_set.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -9,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
-#include "shardcall/sharding/subset_tiling.h"
+#include "shardcall/sharding/convert/subset_tiling.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All four forms agree device by device with the definition of the text.
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 #include <algorithm>
 #include <climits>
@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 #include "shardcall/sharding/rule/sdy_text.h"
 #include "tests/sharding/corpus.h"
 

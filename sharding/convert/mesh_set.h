@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts shardings between their text forms and base meshes. A MeshCollector sees every mesh and
-// tiling of a module and makes one base mesh per device order, the common refinement of all that
-// use it: [2,4]<=[8] and [4,2]<=[8] give one base mesh with axes 2,2,2. A tiling given by an iota
-// expression uses the identity order if its tiles divide the iota dimensions; explicit device
-// lists, and tiles that do not divide, have a device order of their own. Meshes whose cuts
-// contradict each other (2x3 against 3x2) get separate base meshes.
+// The base meshes of a module, onto which its shardings are converted from their text forms. A
+// MeshCollector sees every mesh and tiling of a module and makes one base mesh per device order,
+// the common refinement of all that use it: [2,4]<=[8] and [4,2]<=[8] give one base mesh with axes
+// 2,2,2. A tiling given by an iota expression uses the identity order if its tiles divide the iota
+// dimensions; explicit device lists, and tiles that do not divide, have a device order of their
+// own. Meshes whose cuts contradict each other (2x3 against 3x2) get separate base meshes.
 //
 // A tiling over some devices is converted as the one over all in which the others have copies.
 // Conversions are exact or fail: E162 for axes, E163 for a mesh, rank or device that does not fit
-// the program, E164 for a sharding that the target form cannot express.
-#ifndef SHARDCALL_SHARDING_CONVERT_H_
-#define SHARDCALL_SHARDING_CONVERT_H_
+// the program.
+#ifndef SHARDCALL_SHARDING_CONVERT_MESH_SET_H_
+#define SHARDCALL_SHARDING_CONVERT_MESH_SET_H_
 
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/hlo_sharding.h"
 #include "shardcall/sharding/named_sharding.h"
@@ -78,34 +81,7 @@ class MeshCollector {
   std::vector<HloSharding> tilings_;
 };
 
-// A fully specified sharding from the constraint that a program gives; open dims become closed.
-// Requires !constraint.unknown.
-const Sharding* ToSharding(Context& context, const ShardingConstraint& constraint);
-
-// V2 text form, or V1 where the devices have no iota form. E164 for a partial op other than sum
-// and for open dims.
-absl::StatusOr<HloSharding> ToHloSharding(const Sharding& sharding);
-absl::StatusOr<HloSharding> ToHloSharding(const ShardingConstraint& constraint);
-
-// By axis names: with `@mesh`, or with the mesh inline, which V3 text needs. Axes without a name
-// are called x0, x1, ..; E164 for partial ops other than sum, max and min, and for unknown
-// shardings.
-absl::StatusOr<NamedSharding> ToNamedSharding(const Sharding& sharding, bool inline_mesh,
-                                              bool open = false);
-absl::StatusOr<NamedSharding> ToNamedSharding(const ShardingConstraint& constraint,
-                                              bool inline_mesh);
-// V3: {mesh['data'=4], [..]}, {maximal_mesh[device_id=0]}.
-absl::StatusOr<HloSharding> ToHloShardingV3(const Sharding& sharding);
-absl::StatusOr<HloSharding> ToHloShardingV3(const ShardingConstraint& constraint);
-
-// The form that XLA prints: tiles, or V3 for a sharding that tiles cannot express.
-absl::StatusOr<HloSharding> ToHloShardingOrV3(const Sharding& sharding);
-absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constraint);
-
-// The mesh that is printed for a base mesh: with the user's axis names, or x0, x1, ..
-Mesh DeclaredMesh(const BaseMesh& base);
-
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_SHARDING_CONVERT_H_
+#endif  // SHARDCALL_SHARDING_CONVERT_MESH_SET_H_

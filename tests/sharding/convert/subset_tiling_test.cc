@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tilings over some devices of a program, and the tilings over all that they become.
-#include "shardcall/sharding/subset_tiling.h"
+#include "shardcall/sharding/convert/subset_tiling.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/mesh_set.h"
 
 namespace shardcall {
 namespace {

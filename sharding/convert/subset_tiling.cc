@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/sharding/subset_tiling.h"
+#include "shardcall/sharding/convert/subset_tiling.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions from base meshes back to the text forms.
-#include "shardcall/sharding/convert.h"
+#include "shardcall/sharding/convert/convert.h"
 
 #include <memory>
 #include <utility>
