@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -24,11 +25,42 @@ constexpr Row kRows[] = {{"bandwidth", &CostModel::bandwidth},
                          {"latency", &CostModel::latency},
                          {"trips", &CostModel::trip_count}};
 
+// Machines by name. The latency of the accelerators is the default one: their makers state none.
+struct Machine {
+  absl::string_view name;
+  CostModel cost;
+};
+constexpr Machine kMachines[] = {
+    {"host", HostCosts()},
+    // H100 SXM within a host: 989 TFLOPS of bf16 without sparsity, 3.35 TB/s of HBM3, and NVLink
+    // with 900 GB/s in both directions together (NVIDIA's data sheet of the H100).
+    {"h100", {.bandwidth = 450e9, .flop_rate = 989e12, .memory_rate = 3.35e12}},
+    // TPU v5p: 459 TFLOPS of bf16, 2,765 GB/s of memory, 1,200 GB/s in both directions of all six
+    // links of a 3D torus, of which a ring over one axis has two (Google's page of Cloud TPU v5p).
+    {"tpu_v5p", {.bandwidth = 200e9, .flop_rate = 459e12, .memory_rate = 2.765e12}},
+};
+
+// Null if there is none of the name.
+const Machine* MachineOf(absl::string_view name) {
+  for (const Machine& machine : kMachines) {
+    if (machine.name == name) return &machine;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base) {
   CostModel out = base;
+  bool first = true;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const Machine* const machine = first ? MachineOf(absl::StripAsciiWhitespace(part)) : nullptr;
+    first = false;
+    if (machine != nullptr) {
+      out = machine->cost;
+      out.trip_count = base.trip_count;
+      continue;
+    }
     const std::pair<absl::string_view, absl::string_view> term =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     const absl::string_view name = absl::StripAsciiWhitespace(term.first);
@@ -45,8 +77,14 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
     return ToStatus({.code = "E211",
                      .message = absl::StrCat("a cost cannot be read: \"",
                                              absl::StripAsciiWhitespace(part), "\""),
-                     .expected = "bandwidth, flops, memory (per second), latency (seconds) or "
-                                 "trips, = and a positive number",
+                     .expected = absl::StrCat(
+                         "bandwidth, flops, memory (per second), latency (seconds) or trips, = and "
+                         "a positive number; before these, ",
+                         absl::StrJoin(kMachines, ", ",
+                                       [](std::string* out, const Machine& machine) {
+                                         absl::StrAppend(out, machine.name);
+                                       }),
+                         " or no machine"),
                      .found = std::string(absl::StripAsciiWhitespace(part)),
                      .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
   }

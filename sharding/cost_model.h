@@ -32,13 +32,14 @@ struct CostModel {
   double MemorySeconds(double bytes) const { return bytes / memory_rate; }
 };
 
-// One core and shared memory, which is what the host evaluator has.
+// One core and shared memory, which is what the host evaluator has: "host".
 constexpr CostModel HostCosts() {
   return {.bandwidth = 2e9, .flop_rate = 30e9, .memory_rate = 5e9, .latency = 20e-6};
 }
 
 // "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16"; fields that are not named
-// keep their value in `base`. E211 for an unknown name or a value that is not a positive number.
+// keep their value in `base`. A machine's name sets all fields but the trips: "h100, latency=5e-6";
+// it comes first. E211 for an unknown name or a value that is not a positive number.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

@@ -23,6 +23,21 @@ TEST(CostModel, WhatIsNamedReplacesTheBaseAndTheRestStays) {
   EXPECT_EQ(ParseCostModel("")->bandwidth, CostModel().bandwidth);
 }
 
+TEST(CostModel, AMachineIsNamedFirstAndWhatFollowsDiffersFromIt) {
+  const auto host = ParseCostModel("host");
+  ASSERT_TRUE(host.ok()) << host.status();
+  EXPECT_EQ(host->bandwidth, HostCosts().bandwidth);
+  EXPECT_EQ(host->latency, HostCosts().latency);
+  const auto h100 = ParseCostModel(" h100 , latency=5e-6", {.trip_count = 3});
+  ASSERT_TRUE(h100.ok()) << h100.status();
+  EXPECT_EQ(h100->bandwidth, 450e9);
+  EXPECT_EQ(h100->flop_rate, 989e12);
+  EXPECT_EQ(h100->memory_rate, 3.35e12);
+  EXPECT_EQ(h100->latency, 5e-6);
+  EXPECT_EQ(h100->trip_count, 3);  // is of the program, not of the machine
+  EXPECT_EQ(ParseCostModel("tpu_v5p", HostCosts())->flop_rate, 459e12);
+}
+
 TEST(CostModel, SecondsFollowFromTheRates) {
   const CostModel cost{.bandwidth = 10, .flop_rate = 100, .memory_rate = 1000, .latency = 3};
   EXPECT_EQ(cost.Seconds(50, 2), 5 + 6);
@@ -33,11 +48,12 @@ TEST(CostModel, SecondsFollowFromTheRates) {
 TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
   for (const std::string text :
        {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",
-        "memory=nan", "memory=inf", "trips=1e999", "=3"}) {
+        "memory=nan", "memory=inf", "trips=1e999", "=3", "h101", "latency=1, host"}) {
     const auto cost = ParseCostModel(text);
     ASSERT_FALSE(cost.ok()) << text;
     EXPECT_EQ(DiagnosticCode(cost.status()), "E211") << text;
-    EXPECT_THAT(std::string(cost.status().message()), HasSubstr(text));
+    EXPECT_THAT(std::string(cost.status().message()), HasSubstr(text.substr(text.rfind(' ') + 1)));
+    EXPECT_THAT(std::string(cost.status().message()), HasSubstr("host, h100, tpu_v5p"));
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitioning and running in C.
+#include <cstddef>
+
 #include "shardcall/partitioner/api/lower_calls.h"
 #include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/verify.h"
@@ -9,6 +11,7 @@
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -80,7 +83,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
                                         std::shared_ptr<const Registry>* registry) {
   Shardcall_Options o = SHARDCALL_INIT(Shardcall_Options);
   if (options != nullptr) {
-    SHARDCALL_RETURN_IF_ERROR(ReadStruct(function, options, sizeof(o), &o));
+    SHARDCALL_RETURN_IF_ERROR(ReadStruct(function, options, offsetof(Shardcall_Options, cost), &o));
   }
   if (o.num_partitions < 0 || o.max_reshard_bytes < 0 || !(o.deadline_s >= 0)) {
     return BadArgument(function, "options that are zero or more",
@@ -97,6 +100,9 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   if (o.deadline_s > 0) out.deadline = absl::Seconds(o.deadline_s);
   if (o.conflicts != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(out.partition.conflicts, ParseConflictOrder(o.conflicts));
+  }
+  if (o.cost != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(out.partition.spmd.cost, ParseCostModel(o.cost));
   }
   for (int k = 0; o.allow_replicate != nullptr && k < kLongestList; ++k) {
     if (o.allow_replicate[k] == nullptr) break;

@@ -43,6 +43,8 @@ typedef struct Shardcall_Options {
   const char* conflicts;              /* what takes an axis that two dimensions of a value could
                                          have: "wait", "larger" or "smaller"; null or "cheapest":
                                          what leads to the cheapest plan; others: E212 */
+  const char* cost;                   /* the machine that plans are compared for, as --cost has it:
+                                         "h100,latency=5e-6"; null: the default one; E211 */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 
 /* The module annotated with the decided shardings; with no_propagate it partitions to

@@ -35,6 +35,7 @@
 #include "shardcall/sharding/axis_names.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/whole_file.h"
+#include "shardcall/sharding/cost_model.h"
 
 namespace nb = nanobind;
 
@@ -67,6 +68,7 @@ struct Request {
   std::vector<std::string> allow_replicate;
   int64_t max_reshard_bytes = 0;  // 0: no limit
   std::optional<ConflictOrder> conflicts;
+  CostModel cost;
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -76,6 +78,7 @@ struct Request {
     out.allow_replicate = allow_replicate;
     out.conflicts = conflicts;
     if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
+    out.spmd.cost = cost;
     return out;
   }
   RunOptions Run(absl::Duration deadline) const {
@@ -326,14 +329,15 @@ void DefinePrograms(nb::module_& m) {
           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
              TargetsRef targets, int64_t num_partitions, bool propagate,
              std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
-             const std::string& conflicts) {
+             const std::string& conflicts, const std::string& cost) {
             new (r) Request{
                 std::move(bytes),           std::move(name),   std::move(converter),
                 std::move(targets),         num_partitions,    propagate,
-                std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts))};
+                std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts)),
+                Take(ParseCostModel(cost))};
           },
           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
-          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest");
+          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest", "cost"_a = "");
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)
@@ -372,6 +376,8 @@ void DefinePrograms(nb::module_& m) {
   m.def(
       "check_conflicts", [](const std::string& order) { Take(ParseConflictOrder(order)); },
       "order"_a);
+  // Raises E211 for what describes no machine.
+  m.def("check_cost", [](const std::string& cost) { Take(ParseCostModel(cost)); }, "cost"_a);
   m.def("partition", &PartitionProgram, "request"_a);
   m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
         "platform"_a);

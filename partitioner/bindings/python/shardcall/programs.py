@@ -78,8 +78,8 @@ def _request(program, **given):
 
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
-                       max_reshard_bytes=0, propagate=True, conflicts='cheapest', converter='',
-                       max_input=0):
+                       max_reshard_bytes=0, propagate=True, conflicts='cheapest', cost='',
+                       converter='', max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
@@ -92,11 +92,12 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         limit = limit or settings.max_reshard_bytes
         allowed = allowed or settings.allow_replicate
         conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
+        cost = cost or settings.cost
     made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
-                         list(allowed), limit, str(conflicts)), key
+                         list(allowed), limit, str(conflicts), str(cost)), key
 
 
 class Program:
@@ -162,8 +163,8 @@ class Program:
 
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
-              propagate: bool = True, conflicts: str = 'cheapest', converter: Path = '',
-              max_input: int = 0) -> Program:
+              propagate: bool = True, conflicts: str = 'cheapest', cost: str = '',
+              converter: Path = '', max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -181,6 +182,10 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         combines elements: 'cheapest', what leads to the cheapest plan; 'wait', nothing until all
         else is propagated, as in Shardy; 'larger' or 'smaller', at once that of the larger or
         smaller source (E212).
+      cost: the machine that plans are compared for: 'host', 'h100' or 'tpu_v5p', or what is other
+        on it, 'bandwidth=25e9,latency=1e-5' (bandwidth, flops and memory per second, latency in
+        seconds, trips of loops that state none), or both, the name first (E211); '': an accelerator
+        with 50e9 bytes per second between devices.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
@@ -195,7 +200,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
     request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        conflicts=conflicts, converter=converter, max_input=max_input)
+        conflicts=conflicts, cost=cost, converter=converter, max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The C interface from C: registration, reading, partitioning, running, and what
  * wrong arguments come to. */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "tests/partitioner/bindings/c/check.h"
@@ -475,6 +476,22 @@ static void WrongPrograms(Shardcall_Registry* registry) {
   CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E212", "largest");
   options.conflicts = "larger";
   CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  Shardcall_Program_Destroy(program);
+  program = NULL;
+  options.cost = "h101";
+  CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E211", "tpu_v5p");
+  /* Structs from before there was a cost have none. */
+  options.struct_size = offsetof(Shardcall_Options, cost);
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  Shardcall_Program_Destroy(program);
+  program = NULL;
+  options.struct_size = sizeof(options);
+  options.cost = "h100,latency=5e-6";
+  CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
+  CHECK_OK(Shardcall_Program_Report(program, &text));
+  CHECK_THAT(strstr(Shardcall_Text_Data(text), "450000000000") != NULL);
+  Shardcall_Text_Destroy(text);
+  text = NULL;
   Shardcall_Program_Destroy(program);
   program = NULL;
   options.num_partitions = -1;

@@ -87,6 +87,25 @@ class Fsdp(unittest.TestCase):
             sj.jit(product, conflicts='largest')
         self.assertEqual(raised.exception.code, 'E212')
 
+    def test_a_machine_can_be_given(self):
+        mesh = Mesh(np.array(jax.devices()), ('d',))
+        x = jax.device_put(np.ones((64, 8), np.float32), NamedSharding(mesh, P(None, 'd')))
+        w = jax.device_put(np.ones((8, 64), np.float32), NamedSharding(mesh, P()))
+
+        def product(x, w):
+            return x @ w
+
+        sent = {cost: sj.explain(sj.jit(product, cost=cost), x, w).total_bytes
+                for cost in ('', 'h100', 'flops=1')}
+        self.assertEqual(sent, {'': 1792, 'h100': 1792, 'flops=1': 28672})
+        self.assertEqual(sj.explain(product, x, w, cost='flops=1').total_bytes, 28672)
+        np.testing.assert_array_equal(sj.jit(product, cost='flops=1')(x, w), np.full((64, 64), 8))
+        with sj.partitioner(cost='flops=1'):
+            self.assertEqual(sj.explain(product, x, w).total_bytes, 28672)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(product, cost='h101')
+        self.assertEqual(raised.exception.code, 'E211')
+
     def test_mlp(self):
         self.all_of('mlp')
 

@@ -535,7 +535,7 @@ class JaxTest(unittest.TestCase):
 
     def test_options_are_looked_at(self):
         for options in ({'max_reshard_bytes': -1}, {'max_reshard_bytes': 'x'},
-                        {'allow_replicate': 3}, {'allow_replicate': (3,)}, {'conflicts': 3}):
+                        {'allow_replicate': 3}, {'allow_replicate': (3,)}, {'conflicts': 3}, {'cost': 3}):
             with self.assertRaises((TypeError, ValueError)):
                 sj.jit(lambda x: x, **options)
 

@@ -156,6 +156,22 @@ class PackageTest(unittest.TestCase):
             shardcall.partition(text, conflicts='largest')
         self.assertEqual(raised.exception.code, 'E212')
 
+    def test_plans_are_compared_for_the_machine_that_is_given(self):
+        text = """HloModule m, num_partitions=4
+            ENTRY main {
+              x = f32[64,8] parameter(0), sharding={devices=[1,4]<=[4]}
+              w = f32[8,64] parameter(1), sharding={replicated}
+              ROOT y = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            }"""
+        # To gather x sends the fewest bytes; to sum over shards saves three quarters of the products.
+        for cost, sent in (('', 1536), ('h100', 1536), ('flops=1', 24576), ('host,flops=1', 24576)):
+            self.assertEqual(shardcall.partition(text, cost=cost).report.total_bytes, sent, cost)
+        for cost in ('h101', 'speed=1', 'latency=0'):
+            with self.assertRaises(shardcall.Error) as raised:
+                shardcall.partition(text, cost=cost)
+            self.assertEqual(raised.exception.code, 'E211')
+            self.assertIn('tpu_v5p', str(raised.exception))
+
     def test_a_report_has_the_memory_of_a_device(self):
         report = shardcall.explain(ROWS)
         memory = report.to_dict()['memory']

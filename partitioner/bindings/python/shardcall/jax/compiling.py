@@ -207,7 +207,8 @@ def _partition(settings, backend, computation, build):
     def partition(program):
         request = _core.Request(
             program, conversion.name_of(computation), '', targets, build.num_partitions, True,
-            list(settings.allow_replicate), settings.max_reshard_bytes, settings.conflicts)
+            list(settings.allow_replicate), settings.max_reshard_bytes, settings.conflicts,
+            settings.cost)
         return _core.partition_for_jax(
             request, list(build.allow_spmd_sharding_propagation_to_parameters),
             list(build.allow_spmd_sharding_propagation_to_output), _platform(backend))

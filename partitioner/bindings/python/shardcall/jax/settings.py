@@ -19,6 +19,7 @@ class Settings:
     allow_replicate: tuple
     max_reshard_bytes: int
     conflicts: str
+    cost: str
     strict: bool
     report: str
     only_partition: bool = False  # compile nothing
@@ -35,12 +36,13 @@ def _one_of(settings):
     return _known.setdefault(fields, settings)
 
 
-def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', strict=False,
-             report=''):
+def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
+             strict=False, report=''):
     _core.check_conflicts(conflicts)
+    _core.check_cost(cost)
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
-                conflicts=conflicts,
+                conflicts=conflicts, cost=cost,
                 strict=bool(strict), report=os.fspath(report))
 
 
