@@ -201,6 +201,7 @@ class WithJax(unittest.TestCase):
         r = process(ASKED + '''
 def interrupt():
     asked.wait()
+    time.sleep(0.5)  # a signal at the very start of a sleep ends none of it
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
 try:
