@@ -46,20 +46,18 @@ def compared(programs, sj, name, rounds):
     import numpy as np
     model, mesh, how, kind = name
     loss, weights, x = programs.MODELS[model]
-    of_arguments, of_results = programs.shardings(model, mesh, how, kind)
+    of_arguments, options = programs.shardings(model, mesh, how, kind)
     random = np.random.default_rng(1)
     arguments = tuple(
         jax.tree.map(lambda s, sharding: jax.device_put(filled(s, random, scale), sharding), *part)
         for scale, *part in zip((1 / 16, 1), (weights, x), of_arguments))
-    options = {} if of_results is None else {'out_shardings': of_results}
     theirs, ours = (jit(kind(loss), **options) for jit in (jax.jit, sj.jit))
     want, found = ([np.asarray(leaf) for leaf in jax.tree.leaves(f(*arguments))]
                    for f in (theirs, ours))
     apart = max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30))
                 for a, b in zip(want, found))
     compiled = theirs.lower(*arguments).compile().as_text()
-    sent = (sum(collective_bytes.Module(compiled).totals().values()),
-            sj.explain(ours, *arguments).total_bytes)
+    sent = collective_bytes.total(compiled), sj.explain(ours, *arguments).total_bytes
     return timed_in_turns((theirs, ours), arguments, rounds), sent, apart
 
 

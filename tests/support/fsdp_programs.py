@@ -92,12 +92,12 @@ def step(loss):
 
 
 def shardings(model, mesh, how, kind):
-    """((of the weights, of the batch), of the results or None) of a model's `kind`: step's results
-    are sharded as its weights are, those of gradients are free."""
+    """((of the weights, of the batch), options of jit) of a model's `kind`: step's results are
+    sharded as its weights are, those of gradients are free."""
     _, weights, x = MODELS[model]
     sizes, names = MESHES[mesh]
     mesh = Mesh(np.array(jax.devices()[:int(np.prod(sizes))]).reshape(sizes), tuple(names))
     of_weights = jax.tree.map(lambda w: NamedSharding(mesh, of_weight(how, w.shape)), weights)
     of_x = jax.tree.map(lambda _: NamedSharding(mesh, P(tuple(names))), x)
-    of_results = (NamedSharding(mesh, P()), of_weights) if kind is step else None
-    return (of_weights, of_x), of_results
+    options = {'out_shardings': (NamedSharding(mesh, P()), of_weights)} if kind is step else {}
+    return (of_weights, of_x), options
