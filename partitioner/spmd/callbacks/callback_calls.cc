@@ -38,7 +38,7 @@ bool IsDictionary(absl::string_view text) {
 
 absl::StatusOr<std::vector<LocalValue>> CallbackContext::CallTarget(
     absl::Span<const LocalValue> operands, absl::Span<const Shape* const> results) {
-  return Call(l_.global().instr(id_), operands, results);
+  return Call(ops_.global().instr(id_), operands, results);
 }
 
 absl::StatusOr<std::vector<LocalValue>> CallbackContext::CallTargetWith(
@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::CallTargetWith(
     return view_.Misfit("the target is called with a backend_config that is no dictionary",
                         "{key = value, ..}", std::string(backend_config));
   }
-  Instruction instr = l_.global().instr(id_);
-  instr.backend_config = l_.context().arena().Copy(backend_config);
+  Instruction instr = ops_.global().instr(id_);
+  instr.backend_config = ops_.context().arena().Copy(backend_config);
   return Call(instr, operands, results);
 }
 
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::Call(
   op.operand_shapes.assign(view_.operands.begin(), view_.operands.end());
   op.result_shapes.assign(results.begin(), results.end());
   std::vector<LocalValue> out;
-  for (InstrId v : kCustomCallStrategy.emit(l_, op)) out.push_back({v});
+  for (InstrId v : kCustomCallStrategy.emit(ops_, op)) out.push_back({v});
   return out;
 }
 
@@ -93,10 +93,11 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
     ids.push_back(x.id);
   }
   const std::string file = absl::StrCat("program of ", view_.target);
-  const TargetShapes* shapes = l_.rules().shapes();
-  SHARDCALL_ASSIGN_OR_RETURN(Module module, ParseModule(std::make_shared<const std::string>(hlo),
-                                                        l_.local().shared_context(), file, shapes));
-  const int64_t n = l_.program().num_partitions;
+  const TargetShapes* shapes = ops_.rules().shapes();
+  SHARDCALL_ASSIGN_OR_RETURN(Module module,
+                             ParseModule(std::make_shared<const std::string>(hlo),
+                                         ops_.local().shared_context(), file, shapes));
+  const int64_t n = ops_.program().num_partitions;
   if (module.header.has_num_partitions && module.header.num_partitions != n) {
     return view_.Misfit("the local program is for another number of devices", absl::StrCat(n),
                         absl::StrCat(module.header.num_partitions));
@@ -104,14 +105,13 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   module.header.num_partitions = n;
   module.header.has_num_partitions = true;
   SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, file, shapes));
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const SpliceResult spliced,
-      Splice(module, ids, builder_.metadata(), &l_.emitter().shared().next_channel, &l_.local(),
-             l_.builder().computation()));
-  l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
-  for (InstrId c : spliced.collectives) l_.emitter().RecordAsWritten(c, n);
+  SHARDCALL_ASSIGN_OR_RETURN(const SpliceResult spliced,
+                             Splice(module, ids, builder_.metadata(), &ops_.shared().next_channel,
+                                    &ops_.local(), ops_.builder().computation()));
+  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  for (InstrId c : spliced.collectives) ops_.emitter().RecordAsWritten(c, n);
   std::vector<LocalValue> out;
-  for (InstrId leaf : l_.Flatten(spliced.root)) out.push_back({leaf});
+  for (InstrId leaf : ops_.Flatten(spliced.root)) out.push_back({leaf});
   return out;
 }
 

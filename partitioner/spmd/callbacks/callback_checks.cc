@@ -54,7 +54,7 @@ absl::Status CallbackContext::CheckIndex(int i, size_t size, absl::string_view w
 }
 
 absl::Status CallbackContext::CheckValue(LocalValue x) const {
-  const Module& m = l_.local();
+  const Module& m = ops_.local();
   if (x.id.valid() && x.id.value < static_cast<uint32_t>(m.num_instructions()) &&
       m.instr(x.id).computation == builder_.computation()) {
     return absl::OkStatus();
@@ -66,13 +66,13 @@ absl::Status CallbackContext::CheckValue(LocalValue x) const {
 absl::Status CallbackContext::Check(LocalValue x, Axes axes) const {
   SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
   SHARDCALL_RETURN_IF_ERROR(CheckAxes(axes));
-  const Shape* shape = l_.builder().shape(x.id);
+  const Shape* shape = ops_.builder().shape(x.id);
   if (shape->IsArray()) return absl::OkStatus();
   return view_.Misfit("a collective is about what is no array", "an array", shape->ToString(false));
 }
 
 absl::Status CallbackContext::CheckReduction(LocalValue x, PartialOp op) const {
-  const ElementType type = l_.builder().type(x.id);
+  const ElementType type = ops_.builder().type(x.id);
   if (HasIdentity(op, type)) return absl::OkStatus();
   return view_.Misfit("a collective reduces what has no such reduction",
                       absl::StrCat("a type that has ", PartialOpName(op)),
@@ -81,7 +81,7 @@ absl::Status CallbackContext::CheckReduction(LocalValue x, PartialOp op) const {
 
 absl::Status CallbackContext::Check(LocalValue x, Axes axes, int dim, int64_t parts) const {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
-  const Shape* shape = l_.builder().shape(x.id);
+  const Shape* shape = ops_.builder().shape(x.id);
   if (dim < 0 || dim >= shape->rank()) {
     return view_.Misfit("a collective is about a dimension that the value does not have",
                         absl::StrCat("a dimension of ", shape->ToString(false)), absl::StrCat(dim));
@@ -113,8 +113,8 @@ absl::Status CallbackContext::CheckWhole(const Sharding* s) const {
 
 absl::Status CallbackContext::CheckShard(LocalValue x, const Shape* global, const Sharding* s,
                                          absl::string_view what) const {
-  const Shape* want = LocalShape(l_.context(), global, s);
-  const Shape* have = l_.builder().shape(x.id);
+  const Shape* want = LocalShape(ops_.context(), global, s);
+  const Shape* have = ops_.builder().shape(x.id);
   if (want->bare() != have->bare()) {
     return view_.Misfit(absl::StrCat(what, ": the callback chose ", s->ToString()),
                         absl::StrCat("the local shape ", want->ToString(false)),

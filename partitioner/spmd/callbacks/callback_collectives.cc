@@ -16,25 +16,25 @@ using Dims = absl::InlinedVector<int64_t, 8>;
 
 absl::StatusOr<LocalValue> CallbackContext::AxisIndex(Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(CheckAxes(axes));
-  return LocalValue{l_.emitter().Coordinate(view_.mesh, axes)};
+  return LocalValue{ops_.emitter().Coordinate(view_.mesh, axes)};
 }
 
 absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op, Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
-  if (!EngineReduces(op, l_.builder().type(x.id))) {
-    l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
-    return LocalValue{l_.emitter().AllReduce(x.id, axes, op)};
+  if (!EngineReduces(op, ops_.builder().type(x.id))) {
+    ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    return LocalValue{ops_.emitter().AllReduce(x.id, axes, op)};
   }
-  const ReplicaGroups& groups = l_.emitter().Groups(axes);
+  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
   return Collective(builder_.AllReduce(x.id, groups, NextChannel(), MonoidOf(op)), groups);
 }
 
 absl::StatusOr<LocalValue> CallbackContext::AllGather(LocalValue x, int dim, Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim));
   if (AxesSize(axes) == 1) return x;
-  const ReplicaGroups& groups = l_.emitter().Groups(axes);
+  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
   return Collective(builder_.AllGather(x.id, dim, groups, NextChannel()), groups);
 }
 
@@ -43,11 +43,11 @@ absl::StatusOr<LocalValue> CallbackContext::ReduceScatter(LocalValue x, int dim,
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim, AxesSize(axes)));
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
-  if (!EngineReduces(op, l_.builder().type(x.id))) {
-    l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
-    return LocalValue{l_.emitter().ReduceScatter(x.id, dim, axes, op)};
+  if (!EngineReduces(op, ops_.builder().type(x.id))) {
+    ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    return LocalValue{ops_.emitter().ReduceScatter(x.id, dim, axes, op)};
   }
-  const ReplicaGroups& groups = l_.emitter().Groups(axes);
+  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
   return Collective(builder_.ReduceScatter(x.id, dim, groups, NextChannel(), MonoidOf(op)), groups);
 }
 
@@ -56,10 +56,10 @@ absl::StatusOr<LocalValue> CallbackContext::AllToAll(LocalValue x, int split, in
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, split, m));
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, join));
   if (m == 1) return x;
-  const ReplicaGroups& groups = l_.emitter().Groups(axes);
+  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
   if (split == join)
     return Collective(builder_.AllToAll(x.id, split, groups, NextChannel()), groups);
-  const Shape* shape = l_.builder().shape(x.id);
+  const Shape* shape = ops_.builder().shape(x.id);
   Dims cut, permutation, merged;
   for (int d = 0; d < shape->rank(); ++d) {
     if (d == split) cut.push_back(m);
@@ -101,10 +101,10 @@ absl::StatusOr<LocalValue> CallbackContext::CollectivePermute(
       targets.push_back(group[to]);
     }
   }
-  l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
   SHARDCALL_ASSIGN_OR_RETURN(
       const LocalValue y, Made(builder_.CollectivePermute(x.id, sources, targets, NextChannel())));
-  l_.emitter().Record(y.id, view_.mesh->num_devices(), 1);
+  ops_.emitter().Record(y.id, view_.mesh->num_devices(), 1);
   return y;
 }
 
@@ -118,7 +118,7 @@ absl::StatusOr<LocalValue> CallbackContext::Reshard(LocalValue x, const Shape* g
   SHARDCALL_ASSIGN_OR_RETURN(to, view_.Checked(to, global, "the value to reshard"));
   SHARDCALL_RETURN_IF_ERROR(CheckWhole(to));
   SHARDCALL_RETURN_IF_ERROR(CheckShard(x, global, from, "the value to reshard"));
-  return LocalValue{l_.ReshardForCallback(id_, x.id, global, from, to)};
+  return LocalValue{ops_.ReshardForCallback(id_, x.id, global, from, to)};
 }
 
 absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) const {
@@ -129,8 +129,8 @@ absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) con
 absl::StatusOr<LocalValue> CallbackContext::Collective(absl::StatusOr<InstrId> id,
                                                        const ReplicaGroups& groups) {
   SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, Made(std::move(id)));
-  l_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
-  l_.emitter().Record(x.id, groups.group_size, groups.num_groups);
+  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  ops_.emitter().Record(x.id, groups.group_size, groups.num_groups);
   return x;
 }
 

@@ -2,24 +2,25 @@
 // Operands, results, tiles, and the record of what a callback did.
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 inline namespace internal {
 
-CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
-    : l_(l),
+CallbackContext::CallbackContext(OpBuilder& ops, InstrId id, const Decision& d, Operands operands)
+    : ops_(ops),
       id_(id),
       decision_(d),
-      view_(ViewCustomCall(l.global(), id, l.program().mesh, l.program().manual_axes(id))),
-      builder_(&l.local(), l.builder().computation(), &l.emitter().shared().monoids) {
-  builder_.set_metadata(l.global().instr(id).metadata);
+      view_(ViewCustomCall(ops.global(), id, d.mesh != nullptr ? d.mesh : ops.program().mesh,
+                           ops.program().manual_axes(id))),
+      builder_(&ops.local(), ops.builder().computation(), &ops.shared().monoids),
+      operands_(std::move(operands)) {
+  builder_.set_metadata(ops.global().instr(id).metadata);
   builder_.set_local();
   builder_.Seal();
-  for (InstrId o : l.global().operands(id)) {
-    for (int k = 0; k < l.global().instr(o).shape->num_leaves(); ++k) sources_.push_back({o, k});
-  }
   values_.resize(view_.results.size());
   states_.resize(view_.results.size(), nullptr);
   PassOver();
@@ -27,11 +28,11 @@ CallbackContext::CallbackContext(Localizer& l, InstrId id, const Decision& d)
 
 absl::StatusOr<const Shape*> CallbackContext::ShapeOf(LocalValue x) {
   SHARDCALL_RETURN_IF_ERROR(CheckValue(x));
-  return l_.builder().shape(x.id);
+  return ops_.builder().shape(x.id);
 }
 
 absl::StatusOr<LocalValue> CallbackContext::Operand(int i, const Sharding* sharding) {
-  SHARDCALL_RETURN_IF_ERROR(CheckIndex(i, sources_.size(), "operand"));
+  SHARDCALL_RETURN_IF_ERROR(CheckIndex(i, view_.operands.size(), "operand"));
   if (view_.operands[i]->IsArray()) {
     SHARDCALL_ASSIGN_OR_RETURN(
         sharding, view_.Checked(sharding, view_.operands[i], absl::StrCat("operand ", i)));
@@ -40,7 +41,7 @@ absl::StatusOr<LocalValue> CallbackContext::Operand(int i, const Sharding* shard
     sharding = nullptr;
   }
   NoteMade();
-  const LocalValue x{Fetched(i, sharding)};
+  const LocalValue x{operands_(i, sharding)};
   for (const CallbackRecord::Step& step : record_.steps) {
     const bool same = step.operand == i && step.sharding == sharding;
     record_.ambiguous = record_.ambiguous || (step.value == x.id && !same);
@@ -53,7 +54,7 @@ absl::StatusOr<LocalValue> CallbackContext::Operand(int i, const Sharding* shard
 absl::StatusOr<LocalValue> CallbackContext::TileStart(const Shape* global, const Sharding* sharding,
                                                       int dim) {
   SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, dim));
-  return LocalValue{l_.emitter().TileStart(*sharding, global, dim)};
+  return LocalValue{ops_.emitter().TileStart(*sharding, global, dim)};
 }
 
 absl::StatusOr<LocalValue> CallbackContext::MaskPadding(LocalValue x, const Shape* global,
@@ -64,7 +65,7 @@ absl::StatusOr<LocalValue> CallbackContext::MaskPadding(LocalValue x, const Shap
   SHARDCALL_RETURN_IF_ERROR(CheckValue(fill));
   for (int d : dims) SHARDCALL_RETURN_IF_ERROR(CheckDim(global, sharding, d));
   if (dims.empty()) return x;
-  const Shape* want = LocalShape(l_.context(), global, sharding);
+  const Shape* want = LocalShape(ops_.context(), global, sharding);
   const Shape* have = builder_.shape(x.id);
   const Shape* scalar = builder_.shape(fill.id);
   if (!have->IsArray() || want->dims() != have->dims() || !scalar->IsArray() ||
@@ -73,7 +74,7 @@ absl::StatusOr<LocalValue> CallbackContext::MaskPadding(LocalValue x, const Shap
                         absl::StrCat(want->ToString(false), " and a scalar of its type"),
                         absl::StrCat(have->ToString(false), " and ", scalar->ToString(false)));
   }
-  return LocalValue{l_.emitter().MaskPadding(x.id, global, *sharding, dims, fill.id)};
+  return LocalValue{ops_.emitter().MaskPadding(x.id, global, *sharding, dims, fill.id)};
 }
 
 absl::Status CallbackContext::SetResult(int i, LocalValue value, const Sharding* sharding) {
@@ -85,7 +86,7 @@ absl::Status CallbackContext::SetResult(int i, LocalValue value, const Sharding*
     SHARDCALL_ASSIGN_OR_RETURN(sharding, view_.Checked(sharding, global, which));
     SHARDCALL_RETURN_IF_ERROR(CheckShard(value, global, sharding, which));
   } else {
-    const Shape* have = l_.builder().shape(value.id);
+    const Shape* have = ops_.builder().shape(value.id);
     if (have->bare() != global->bare()) {
       return view_.Misfit(absl::StrCat(which, " is another kind of value"), global->ToString(false),
                           have->ToString(false));
@@ -97,11 +98,6 @@ absl::Status CallbackContext::SetResult(int i, LocalValue value, const Sharding*
   return absl::OkStatus();
 }
 
-InstrId CallbackContext::Fetched(int i, const Sharding* sharding) {
-  return l_.Get(sources_[i].first, sources_[i].second, sharding,
-                {CollectiveCause::Kind::kOperand, id_, i});
-}
-
 CallbackRecord CallbackContext::TakeRecord() {
   NoteMade();
   record_.call = id_;
@@ -111,21 +107,21 @@ CallbackRecord CallbackContext::TakeRecord() {
 }
 
 void CallbackContext::NoteMade() {
-  const Module& m = l_.local();
+  const Module& m = ops_.local();
   for (; seen_ < m.num_instructions(); ++seen_) {
     if (m.instr(InstrId(seen_)).computation == builder_.computation()) {
       record_.steps.push_back({-1, nullptr, InstrId(seen_)});
     }
   }
-  const std::vector<CollectiveRecord>& records = l_.emitter().shared().records;
+  const std::vector<CollectiveRecord>& records = ops_.shared().records;
   for (; records_seen_ < records.size(); ++records_seen_) {
     record_.collectives.push_back(records[records_seen_]);
   }
 }
 
 void CallbackContext::PassOver() {
-  seen_ = l_.local().num_instructions();
-  records_seen_ = l_.emitter().shared().records.size();
+  seen_ = ops_.local().num_instructions();
+  records_seen_ = ops_.shared().records.size();
 }
 
 const Sharding* CallbackContext::At(Decision::States states, int i) const {

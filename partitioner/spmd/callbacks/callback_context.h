@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementation of PartitionContext for partition callbacks. Checks are in
-// callback_checks.cc, collectives in callback_collectives.cc.
+// The implementation of PartitionContext, for partition callbacks and for the bodies of targets.
+// Checks are in callback_checks.cc, collectives in callback_collectives.cc.
 #ifndef SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
 #define SHARDCALL_PARTITIONER_SPMD_CALLBACKS_CALLBACK_CONTEXT_H_
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,19 +13,22 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_memo.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {
 
-// For one call; it must not outlive the localizer and the decision. Large since it has every
+// For one call; it must not outlive the builder and the decision. Large since it has every
 // function of PartitionContext, and a check of the arguments for most of them.
 class CallbackContext : public PartitionContext {
  public:
   using Axes = absl::Span<const AxisRef>;
   using ValueOr = absl::StatusOr<LocalValue>;
 
-  CallbackContext(Localizer& l, InstrId id, const Decision& d);
+  // The shard of operand i (flat) under a sharding.
+  using Operands = std::function<InstrId(int i, const Sharding* sharding)>;
+
+  CallbackContext(OpBuilder& ops, InstrId id, const Decision& d, Operands operands);
 
   const CustomCallView& call() const override { return view_; }
   const Sharding* operand_sharding(int i) const override { return At(decision_.operands, i); }
@@ -42,7 +46,7 @@ class CallbackContext : public PartitionContext {
       absl::Span<const Shape* const> results) override;
   absl::StatusOr<std::vector<LocalValue>> AddProgram(
       absl::string_view hlo, absl::Span<const LocalValue> operands) override;
-  LocalValue PartitionId() override { return {l_.builder().PartitionId()}; }
+  LocalValue PartitionId() override { return {ops_.builder().PartitionId()}; }
   ValueOr AxisIndex(Axes axes) override;
   ValueOr AllReduce(LocalValue x, PartialOp op, Axes axes) override;
   ValueOr AllGather(LocalValue x, int dim, Axes axes) override;
@@ -56,8 +60,6 @@ class CallbackContext : public PartitionContext {
   absl::Status CheckAllSet() const;
   // Whether the callback may have built something that does not verify.
   bool structure_open() const { return builder_.structure_open(); }
-  // Operand i resharded to `sharding`.
-  InstrId Fetched(int i, const Sharding* sharding);
   // The record of everything that the callback did.
   CallbackRecord TakeRecord();
 
@@ -73,7 +75,7 @@ class CallbackContext : public PartitionContext {
   // The sharding of `states[i]` on the call's mesh, which a callback's axes belong to; a value on
   // another base mesh appears as replicated.
   const Sharding* At(Decision::States states, int i) const;
-  int64_t NextChannel() { return l_.emitter().shared().next_channel++; }
+  int64_t NextChannel() { return ops_.shared().next_channel++; }
 
   // The instruction that the builder made, or its error; Collective also records it.
   ValueOr Made(absl::StatusOr<InstrId> id) const;
@@ -96,12 +98,12 @@ class CallbackContext : public PartitionContext {
   absl::Status CheckLike(const Shape* global, const Shape* local, absl::string_view what,
                          size_t k) const;
 
-  Localizer& l_;
+  OpBuilder& ops_;
   InstrId id_;
   const Decision& decision_;
   CustomCallView view_;
   CheckedBuilder builder_;
-  std::vector<std::pair<InstrId, int>> sources_;
+  const Operands operands_;
   std::vector<InstrId> values_;
   std::vector<const Sharding*> states_;
   CallbackRecord record_;

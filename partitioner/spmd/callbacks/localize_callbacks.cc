@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
+#include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -55,25 +56,31 @@ absl::Status Localizer::VerifyCallbacks() {
 }
 
 absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
-  CallbackContext context(*this, id, d);
+  std::vector<std::pair<InstrId, int>> leaves;  // of the operands
+  for (InstrId o : global_.operands(id)) {
+    for (int k = 0; k < global_.instr(o).shape->num_leaves(); ++k) leaves.push_back({o, k});
+  }
+  const auto operand = [&](int i, const Sharding* sharding) {
+    return Get(leaves[i].first, leaves[i].second, sharding,
+               {CollectiveCause::Kind::kOperand, id, i});
+  };
+  CallbackContext context(ops_, id, d, operand);
   if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
   std::vector<const Sharding*> states(d.operands.begin(), d.operands.end());
   states.insert(states.end(), d.final.begin(), d.final.end());
-  const CallbackMemo::Key key{rules_.kind(id), program_.region_of[id.value],
+  const CallbackMemo::Key key{ops_.rules().kind(id), program_.region_of[id.value],
                               builder().computation(), std::move(states)};
   auto known = callback_memo_->known.find(key);
   const bool for_effect = global_.instr(id).as<CustomCallAttrs>().has_side_effect;
   if (!for_effect && known != callback_memo_->known.end()) {
     const CallbackRecord& record = known->second;
-    const std::vector<InstrId> results =
-        Replay(record, global_, id, emitter(),
-               [&](int i, const Sharding* sharding) { return context.Fetched(i, sharding); });
+    const std::vector<InstrId> results = Replay(record, global_, id, emitter(), operand);
     Decision made = d;
     made.produced = record.states;
     StoreResults(id, made, results);
-    return status_;
+    return ops_.status();
   }
-  SHARDCALL_RETURN_IF_ERROR(Ask(*rules_.target(id), global_.instr(id).name, &context));
+  SHARDCALL_RETURN_IF_ERROR(Ask(*ops_.rules().target(id), global_.instr(id).name, &context));
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
   if (context.structure_open() && !unverified_.valid()) unverified_ = id;
   const CallbackRecord record = context.TakeRecord();
@@ -81,7 +88,7 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
   Decision made = d;
   made.produced = record.states;
   StoreResults(id, made, record.results);
-  return status_;
+  return ops_.status();
 }
 
 }  // namespace internal

@@ -43,15 +43,15 @@ bool DiffersBetweenDevices(const Piece& piece) {
 
 // The infeed or outfeed of data with these shapes; null where this device transfers nothing. The
 // results of an infeed are padded to the local shapes.
-LocalIds Feed(Localizer& l, const LocalOp& op, absl::Span<const Shape* const> shapes) {
-  GraphBuilder& b = l.builder();
-  const Shape* nothing = l.context().MakeTuple({});
+LocalIds Feed(OpBuilder& ops, const LocalOp& op, absl::Span<const Shape* const> shapes) {
+  GraphBuilder& b = ops.builder();
+  const Shape* nothing = ops.context().MakeTuple({});
   LocalOp fed = op;
   if (op.instr.opcode == Opcode::kInfeed) {
     for (size_t k = 0; k < shapes.size(); ++k) {
       fed.result_shapes[k] = shapes[k] == nullptr ? nothing : shapes[k];
     }
-    const LocalIds got = l.Clone(fed, fed.operands);
+    const LocalIds got = ops.Clone(fed, fed.operands);
     LocalIds out;
     size_t at = 0;
     for (size_t k = 0; k < shapes.size(); ++k) {
@@ -61,7 +61,7 @@ LocalIds Feed(Localizer& l, const LocalOp& op, absl::Span<const Shape* const> sh
         continue;
       }
       InstrId x = got[at++];
-      for (int d = 0; d < held->rank(); ++d) x = l.emitter().PadDim(x, d, held->dim(d));
+      for (int d = 0; d < held->rank(); ++d) x = ops.emitter().PadDim(x, d, held->dim(d));
       out.push_back(x);
     }
     out.push_back(got[at]);  // the token
@@ -76,21 +76,22 @@ LocalIds Feed(Localizer& l, const LocalOp& op, absl::Span<const Shape* const> sh
       leaves.push_back(nothing);
       continue;
     }
-    for (int d = 0; d < shapes[k]->rank(); ++d) x = l.emitter().TrimDim(x, d, shapes[k]->dim(d));
+    for (int d = 0; d < shapes[k]->rank(); ++d) x = ops.emitter().TrimDim(x, d, shapes[k]->dim(d));
     leaves.push_back(
         attrs.shape == nullptr
             ? shapes[k]
-            : l.context().WithDims(attrs.shape->leaf(static_cast<int>(k)), shapes[k]->dims()));
+            : ops.context().WithDims(attrs.shape->leaf(static_cast<int>(k)), shapes[k]->dims()));
   }
-  if (attrs.shape != nullptr) attrs.shape = l.ShapeFromLeaves(attrs.shape, leaves);
-  return l.Clone(fed, AssembleOperands(l, fed), InternAttributes(l.context(), attrs));
+  if (attrs.shape != nullptr) attrs.shape = ops.ShapeFromLeaves(attrs.shape, leaves);
+  return ops.Clone(fed, AssembleOperands(ops, fed), InternAttributes(ops.context(), attrs));
 }
 
 }  // namespace
 
 void LocalizeFeed(Localizer& l, const LocalOp& op) {
+  OpBuilder& ops = l.ops();
   const bool in = op.instr.opcode == Opcode::kInfeed;
-  const auto said = l.program().outfeeds.find(op.id);
+  const auto said = ops.program().outfeeds.find(op.id);
   const size_t leaves = (in ? op.result_shapes.size() : op.operands.size()) - 1;
   std::vector<Piece> pieces;
   bool differ = false;
@@ -100,11 +101,11 @@ void LocalizeFeed(Localizer& l, const LocalOp& op) {
     const ShardingConstraint* c = nullptr;
     if (in) {
       piece = {op.instr.shape->leaf(flat), op.decision.produced[k], op.result_shapes[k]};
-      c = l.program().constraints[l.program().leaves.leaf(op.id, flat).value];
+      c = ops.program().constraints[ops.program().leaves.leaf(op.id, flat).value];
     } else {
       piece = {op.operand_shapes[k], op.decision.operands[k],
-               LocalShape(l.context(), op.operand_shapes[k], op.decision.operands[k])};
-      if (said != l.program().outfeeds.end()) c = said->second[k];
+               LocalShape(ops.context(), op.operand_shapes[k], op.decision.operands[k])};
+      if (said != ops.program().outfeeds.end()) c = said->second[k];
     }
     if (c != nullptr) piece.device = c->maximal_device;
     differ = differ || DiffersBetweenDevices(piece);
@@ -115,39 +116,40 @@ void LocalizeFeed(Localizer& l, const LocalOp& op) {
   std::vector<std::vector<const Shape*>> forms;
   std::vector<int32_t> form_of;
   std::map<std::vector<const Shape*>, int32_t> known;
-  for (int64_t device = 0; device < (differ ? l.program().num_partitions : 1); ++device) {
+  for (int64_t device = 0; device < (differ ? ops.program().num_partitions : 1); ++device) {
     std::vector<const Shape*> form;
-    for (const Piece& piece : pieces) form.push_back(FedBy(l.context(), piece, device));
+    for (const Piece& piece : pieces) form.push_back(FedBy(ops.context(), piece, device));
     const auto [it, fresh] = known.try_emplace(form, static_cast<int32_t>(forms.size()));
     form_of.push_back(it->second);
     if (fresh) forms.push_back(std::move(form));
   }
   LocalIds produced;
   if (forms.size() == 1) {
-    produced = Feed(l, op, forms[0]);
+    produced = Feed(ops, op, forms[0]);
   } else {
-    const InstrId given = l.builder().Tuple(op.operands);
-    const InstrId index = l.emitter().OfDevice(form_of);
+    const InstrId given = ops.builder().Tuple(op.operands);
+    const InstrId index = ops.emitter().OfDevice(form_of);
     LocalIds operands{index};
     std::vector<CompId> branches;
     for (const auto& form : forms) {
       operands.push_back(given);
-      branches.push_back(l.AddBranch("feed", l.builder().shape(given), [&](const LocalIds& inside) {
-        LocalOp own = op;
-        own.operands = inside;
-        return Feed(l, own, form);
-      }));
+      branches.push_back(
+          ops.AddBranch("feed", ops.builder().shape(given), [&](const LocalIds& inside) {
+            LocalOp own = op;
+            own.operands = inside;
+            return Feed(ops, own, form);
+          }));
     }
     ConditionalAttrs attrs;
     attrs.branches = branches;
-    produced = l.Flatten(
-        l.builder().Add(Opcode::kConditional, operands, InternAttributes(l.context(), attrs)));
+    produced = ops.Flatten(
+        ops.builder().Add(Opcode::kConditional, operands, InternAttributes(ops.context(), attrs)));
   }
-  const AxisList free = FreeAxes(l.program(), op.id);
+  const AxisList free = FreeAxes(ops.program(), op.id);
   for (size_t k = 0; in && k < pieces.size(); ++k) {
     if (pieces[k].device < 0) continue;
     produced[k] =
-        BroadcastResult(l, op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
+        BroadcastResult(ops, op.id, static_cast<int>(k), produced[k], pieces[k].device, free);
   }
   l.StoreResults(op.id, op.decision, produced);
 }

@@ -24,19 +24,16 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
                      const SpmdOptions& options)
     : program_(program),
       plan_(plan),
-      rules_(rules),
-      options_(options),
       global_(program.module),
       leaves_(program.leaves),
       context_(program.module.context()),
       result_(Module(program.module.shared_context())),
-      shared_(&result_.module),
+      ops_(program, rules, options, &result_.module),
       values_(program.leaves.num_leaves()),
       copy_slot_(program.leaves.num_leaves(), -1),
       computation_map_(program.module.num_computations()),
       caller_(program.module.num_computations()),
       control_edges_(program.module, &result_.module),
-      whole_copies_(program, &result_.module),
       stated_(context_, program.num_partitions > 1),
       one_device_(std::make_unique<OneDeviceLocalizer>(this)) {}
 
@@ -87,36 +84,23 @@ std::string Localizer::WhatIsResharded(const Sharding* from, const Sharding* to,
       what = absl::StrCat("result ", cause.index, " of %", consumer);
       break;
     case CollectiveCause::Kind::kProgram:
-    case CollectiveCause::Kind::kCallback:
-      what = absl::StrCat("a value by the partition callback of %", consumer);
-      break;
+    case CollectiveCause::Kind::kCallback: break;
   }
   return absl::StrCat("a reshard of ", what, " from ", from->ToString(), " to ", to->ToString(),
                       user);
 }
 
-void Localizer::CheckBytes(double bytes, absl::FunctionRef<std::string()> what) {
-  if (bytes <= static_cast<double>(options_.max_reshard_bytes)) return;
-  Diagnostic d;
-  d.code = "E210";
-  d.message = absl::StrCat(what(), " moves ", bytes, " bytes per device");
-  d.expected = absl::StrCat("at most ", options_.max_reshard_bytes);
-  d.found = absl::StrCat(bytes);
-  d.fix = "constrain the value at its producer, or raise --max-reshard-bytes";
-  Fail(ToStatus(d));
-}
-
 void Localizer::CheckExchanges(InstrId id, size_t first) {
   absl::InlinedVector<double, 6> bytes;  // by operand
-  for (size_t k = first; k < shared_.records.size(); ++k) {
-    const CollectiveRecord& r = shared_.records[k];
+  for (size_t k = first; k < ops_.shared().records.size(); ++k) {
+    const CollectiveRecord& r = ops_.shared().records[k];
     if (r.cause.kind == CollectiveCause::Kind::kProgram) continue;
     const size_t operand = static_cast<size_t>(r.cause.index);
     bytes.resize(std::max(bytes.size(), operand + 1));
     bytes[operand] += r.bytes_moved;
   }
   for (size_t k = 0; k < bytes.size(); ++k) {
-    CheckBytes(bytes[k], [&] {
+    ops_.CheckBytes(bytes[k], [&] {
       return absl::StrCat("the halo exchange of operand ", k, " of %", global_.instr(id).name);
     });
   }
@@ -126,22 +110,16 @@ InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
                            const CollectiveCause& cause, LeafId leaf, const Sharding* stored) {
   if (from == to) return x;
   const ReshardPlan& plan = PlanReshard(context_, global, from, to);
-  CheckBytes(plan.bytes, [&] { return WhatIsResharded(from, to, cause, leaf); });
-  emitter_->set_cause(cause);
+  ops_.CheckBytes(plan.bytes, [&] { return WhatIsResharded(from, to, cause, leaf); });
+  emitter().set_cause(cause);
   absl::InlinedVector<InstrId, 4> steps;
-  x = emitter_->Reshard(x, global, from, to, &steps);
+  x = emitter().Reshard(x, global, from, to, &steps);
   if (!leaf.valid()) return x;
   for (size_t k = 0; k < steps.size(); ++k) {
     const Sharding* after = plan.moves[k].after;
     if (after != stored && after->partial().empty()) AddCopy(leaf, steps[k], after);
   }
   return x;
-}
-
-InstrId Localizer::ReshardForCallback(InstrId call, InstrId x, const Shape* global,
-                                      const Sharding* from, const Sharding* to) {
-  return Reshard(x, global, from, to, {CollectiveCause::Kind::kCallback, call, 0}, LeafId(),
-                 nullptr);
 }
 
 InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause) {
@@ -184,64 +162,6 @@ void Localizer::StoreResults(InstrId id, const Decision& d, absl::Span<const Ins
   }
 }
 
-LocalIds Localizer::Flatten(InstrId value) {
-  LocalIds out;
-  const Shape* shape = builder().shape(value);
-  if (!shape->IsTuple()) return {value};
-  for (size_t k = 0; k < shape->tuple().size(); ++k) {
-    const LocalIds inner = Flatten(builder().GetTupleElement(value, static_cast<int64_t>(k)));
-    out.insert(out.end(), inner.begin(), inner.end());
-  }
-  return out;
-}
-
-namespace {
-
-// The result, or a part of the result, of an asynchronous op whose elements these are, all of them
-// in order: what ends the op takes its result itself, not a tuple that is made anew.
-InstrId AsyncResult(const Module& m, absl::Span<const InstrId> elements) {
-  const auto is_element = [&](InstrId id) {
-    return m.instr(id).opcode == Opcode::kGetTupleElement;
-  };
-  if (elements.empty() || !is_element(elements[0])) return InstrId();
-  const InstrId result = m.operand(elements[0], 0);
-  for (size_t k = 0; k < elements.size(); ++k) {
-    if (!is_element(elements[k]) || m.operand(elements[k], 0) != result ||
-        m.instr(elements[k]).as<TupleIndexAttrs>().index != static_cast<int64_t>(k)) {
-      return InstrId();
-    }
-  }
-  InstrId op = result;
-  while (is_element(op)) op = m.operand(op, 0);
-  const bool whole = m.instr(result).shape->tuple().size() == elements.size();
-  return whole && HasTrait(m.instr(op).opcode, kAsyncForm) ? result : InstrId();
-}
-
-}  // namespace
-
-InstrId Localizer::Assemble(const Shape* global_shape, absl::Span<const InstrId> leaves) {
-  if (!global_shape->IsTuple()) return leaves[0];
-  LocalIds elements;
-  size_t at = 0;
-  for (const Shape* e : global_shape->tuple()) {
-    elements.push_back(Assemble(e, leaves.subspan(at, e->num_leaves())));
-    at += e->num_leaves();
-  }
-  const InstrId result = AsyncResult(local(), elements);
-  return result.valid() ? result : builder().Tuple(elements);
-}
-
-const Shape* Localizer::ShapeFromLeaves(const Shape* like, absl::Span<const Shape* const> leaves) {
-  if (!like->IsTuple()) return leaves[0];
-  absl::InlinedVector<const Shape*, 6> elements;
-  size_t at = 0;
-  for (const Shape* e : like->tuple()) {
-    elements.push_back(ShapeFromLeaves(e, leaves.subspan(at, e->num_leaves())));
-    at += e->num_leaves();
-  }
-  return context_.MakeTuple(elements);
-}
-
 const Shape* Localizer::LocalShapeOf(const Shape* global,
                                      absl::Span<const Sharding* const> states) {
   absl::InlinedVector<const Shape*, 6> leaves;
@@ -249,36 +169,21 @@ const Shape* Localizer::LocalShapeOf(const Shape* global,
     const Shape* leaf = global->leaf(k);
     leaves.push_back(states[k] == nullptr ? leaf : LocalShape(context_, leaf, states[k]));
   }
-  return ShapeFromLeaves(global, leaves);
+  return ops_.ShapeFromLeaves(global, leaves);
 }
 
-const Attributes* Localizer::LocalAttributes(const LocalOp& op) {
-  return MapComputations(global_, op.instr, [&](CompId c) { return CopyComputation(c); });
-}
-
-LocalIds Localizer::Clone(const LocalOp& op, absl::Span<const InstrId> operands,
-                          const Attributes* attrs) {
-  Instruction copy = op.instr;
-  copy.sharding = nullptr;
-  copy.frontend = WithoutSdy(context_, op.instr.frontend);
-  copy.attrs = attrs != nullptr ? attrs : LocalAttributes(op);
-  copy.extra = -1;
-  copy.shape = ShapeFromLeaves(op.instr.shape, op.result_shapes);
-  const InstrId id = local().Add(builder().computation(), copy, operands);
-  return Flatten(id);
-}
-
-CompId Localizer::AddBranch(absl::string_view name, const Shape* parameter,
-                            absl::FunctionRef<LocalIds(const LocalIds&)> make) {
-  const Metadata* metadata = builder().metadata();
-  const CompId branch = local().AddComputation(name);
-  std::unique_ptr<Emitter> outer = std::move(emitter_);
-  emitter_ = std::make_unique<Emitter>(&result_.module, branch, program_.mesh, &shared_);
-  builder().set_metadata(metadata);
-  const LocalIds results = make(Flatten(builder().Parameter(0, parameter)));
-  builder().SetRoot(builder().Tuple(results));
-  emitter_ = std::move(outer);
-  return branch;
+LocalSources Localizer::SourcesOf(InstrId id) const {
+  LocalSources out;
+  for (InstrId operand : global_.operands(id)) {
+    LocalSource& s = out.emplace_back();
+    const InstrId source = SourceOf(global_, operand);
+    if (!source.valid()) continue;
+    const Instruction& i = global_.instr(operand);
+    const auto [value, state] = Stored(source, 0);
+    s = {{i.opcode, i.attrs, global_.instr(source).shape, state}, value, InstrId()};
+    if (i.opcode == Opcode::kPad) s.fill = Stored(global_.operand(operand, 1), 0).first;
+  }
+  return out;
 }
 
 absl::Status Localizer::LocalizeInstruction(InstrId id) {
@@ -286,7 +191,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   const Instruction& instr = global_.instr(id);
   builder().set_metadata(instr.metadata);
   const bool other_mesh = plan.decision != nullptr && plan.decision->mesh != nullptr;
-  emitter_->set_mesh(other_mesh ? plan.decision->mesh : program_.mesh);
+  emitter().set_mesh(other_mesh ? plan.decision->mesh : program_.mesh);
   switch (plan.kind) {
     case PlanKind::kDead:
     case PlanKind::kAlias: return absl::OkStatus();
@@ -325,24 +230,25 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   }
   if (plan.kind == PlanKind::kOneDevice) {
     one_device_->Localize(op);
-    return status_;
+    return ops_.status();
   }
   if (plan.kind == PlanKind::kFeed) {
     LocalizeFeed(*this, op);
-    return status_;
+    return ops_.status();
   }
-  const size_t first = shared_.records.size();
-  for (const Exchange& e : d.exchanges) {
-    emitter_->set_cause({CollectiveCause::Kind::kOperand, id, e.operand});
-    InstrId& x = op.operands[e.operand];
-    x = EmitExchange(*emitter_, x, e.dim, d.operands[e.operand]->dim(e.dim), e.ranges);
-  }
-  emitter_->set_cause({CollectiveCause::Kind::kOperand, id, 0});
   const Strategy& strategy = d.strategy != nullptr ? *d.strategy : StrategyOf(instr.opcode);
-  const LocalIds produced = strategy.emit(*this, op);
+  if (strategy.reads_sources) op.sources = SourcesOf(id);
+  const size_t first = ops_.shared().records.size();
+  for (const Exchange& e : d.exchanges) {
+    emitter().set_cause({CollectiveCause::Kind::kOperand, id, e.operand});
+    InstrId& x = op.operands[e.operand];
+    x = EmitExchange(emitter(), x, e.dim, d.operands[e.operand]->dim(e.dim), e.ranges);
+  }
+  emitter().set_cause({CollectiveCause::Kind::kOperand, id, 0});
+  const LocalIds produced = strategy.emit(ops_, op);
   CheckExchanges(id, first);
   StoreResults(id, d, produced);
-  return status_;
+  return ops_.status();
 }
 
 void Localizer::FinishRoot(CompId comp) {
@@ -353,7 +259,7 @@ void Localizer::FinishRoot(CompId comp) {
   for (int k = 0; k < shape->num_leaves(); ++k) {
     leaves.push_back(Get(root, k, states[k], {CollectiveCause::Kind::kCarry, root, k}));
   }
-  const InstrId value = Assemble(shape, leaves);
+  const InstrId value = ops_.Assemble(shape, leaves);
   local().SetRoot(builder().computation(), value);
 }
 
@@ -362,7 +268,7 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   computation_map_[comp.value] = to;
   const size_t n = global_.comp(comp).instructions.size();
   local().mutable_comp(to).instructions.reserve(n + n / 4);
-  emitter_ = std::make_unique<Emitter>(&result_.module, to, program_.mesh, &shared_);
+  ops_.StartComputation(to);
   for (LeafId leaf : copied_) copy_slot_[leaf.value] = -1;
   copies_.clear();
   copied_.clear();
@@ -374,7 +280,7 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
   }
   if (!control_edges_.empty()) control_edges_.Keep(comp);
   FinishRoot(comp);
-  return status_;
+  return ops_.status();
 }
 
 absl::StatusOr<LocalProgram> Localizer::Run() {
@@ -382,7 +288,8 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   local().Reserve(n + n / 4, 2 * n + n / 2);
   for (int i = 0; i < global_.num_instructions(); ++i) {
     const Instruction& instr = global_.instr(InstrId(i));
-    shared_.next_channel = std::max(shared_.next_channel, ChannelIdOf(*instr.attrs) + 1);
+    ops_.shared().next_channel =
+        std::max(ops_.shared().next_channel, ChannelIdOf(*instr.attrs) + 1);
     if (HasTrait(instr.opcode, kControlFlow)) {
       for (CompId c : CalledComputations(global_, instr)) caller_[c.value] = InstrId(i);
     }
@@ -392,27 +299,15 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   for (CompId comp : order) SHARDCALL_RETURN_IF_ERROR(LocalizeComputation(comp));
   absl::flat_hash_map<CompId, double> trip_count;  // by the local module's computations
   for (CompId c : order) trip_count[computation_map_[c.value]] = plan_.trip_count[c.value];
-  for (CollectiveRecord& r : shared_.records) {
+  for (CollectiveRecord& r : ops_.shared().records) {
     if (const auto it = trip_count.find(r.computation); it != trip_count.end()) {
       r.trip_count = it->second;
     }
   }
   MakeHeader();
   SHARDCALL_RETURN_IF_ERROR(VerifyCallbacks());
-  result_.collectives = std::move(shared_.records);
+  result_.collectives = std::move(ops_.shared().records);
   return std::move(result_);
-}
-
-LocalIds internal::AssembleOperands(Localizer& l, const LocalOp& op) {
-  LocalIds out;
-  size_t at = 0;
-  for (InstrId o : l.global().operands(op.id)) {
-    const Shape* shape = l.global().instr(o).shape;
-    out.push_back(
-        l.Assemble(shape, absl::MakeConstSpan(op.operands).subspan(at, shape->num_leaves())));
-    at += shape->num_leaves();
-  }
-  return out;
 }
 
 absl::StatusOr<LocalProgram> Localize(const Program& program, const Plan& plan, RuleTable& rules,

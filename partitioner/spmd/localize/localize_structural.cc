@@ -17,7 +17,7 @@ void Localizer::LocalizeParameter(InstrId id, const Decision& d) {
   copy.shape = LocalShapeOf(instr.shape, d.final);
   copy.extra = -1;
   const InstrId local_id = local().Add(builder().computation(), copy, {});
-  const LocalIds leaves = Flatten(local_id);
+  const LocalIds leaves = ops_.Flatten(local_id);
   for (size_t k = 0; k < leaves.size(); ++k) {
     Store(id, static_cast<int>(k), leaves[k], d.final[k]);
   }
@@ -43,8 +43,8 @@ void Localizer::LocalizeBarrier(InstrId id, const Decision& d) {
     Store(id, 0, builder().Add(Opcode::kAfterAll, leaves), nullptr);
     return;
   }
-  const InstrId barrier = builder().OptBarrier(Assemble(instr.shape, leaves));
-  const LocalIds out = Flatten(barrier);
+  const InstrId barrier = builder().OptBarrier(ops_.Assemble(instr.shape, leaves));
+  const LocalIds out = ops_.Flatten(barrier);
   for (size_t k = 0; k < out.size(); ++k) {
     // Storing the value anew drops its copies under other shardings: they were made before the
     // barrier, and must not be used after it.
@@ -87,7 +87,7 @@ void Localizer::LocalizeControlFlow(InstrId id, const Decision& d) {
     for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
       leaves.push_back(Get(o, k, d.operands[flat], {CollectiveCause::Kind::kCarry, id, flat}));
     }
-    operands.push_back(Assemble(shape, leaves));
+    operands.push_back(ops_.Assemble(shape, leaves));
   }
   Instruction copy = instr;
   copy.sharding = nullptr;
@@ -96,7 +96,7 @@ void Localizer::LocalizeControlFlow(InstrId id, const Decision& d) {
   copy.extra = -1;
   copy.attrs = MapComputations(global_, instr, [&](CompId c) { return LocalComputation(c); });
   const InstrId r = local().Add(builder().computation(), copy, operands);
-  StoreResults(id, d, Flatten(r));
+  StoreResults(id, d, ops_.Flatten(r));
 }
 
 std::vector<const Sharding*> Localizer::RootStates(CompId comp) const {

@@ -25,23 +25,23 @@ ElementType BitsOfSize(int bits) {
 // All but one device of a group along `free` hold zeros, so the sum of the bits is that device's
 // value, bit for bit, including negative zeros and NaNs. NCCL has no sums of 4 and 16 bits: those
 // are widened.
-InstrId FromDevice(Localizer& l, InstrId x, absl::Span<const AxisRef> free) {
-  GraphBuilder& b = l.builder();
+InstrId FromDevice(OpBuilder& ops, InstrId x, absl::Span<const AxisRef> free) {
+  GraphBuilder& b = ops.builder();
   const ElementType type = b.type(x);
   if (IsComplex(type)) {
-    const InstrId re = FromDevice(l, b.Unary(Opcode::kReal, x), free);
-    const InstrId im = FromDevice(l, b.Unary(Opcode::kImag, x), free);
+    const InstrId re = FromDevice(ops, b.Unary(Opcode::kReal, x), free);
+    const InstrId im = FromDevice(ops, b.Unary(Opcode::kImag, x), free);
     return b.Binary(Opcode::kComplex, re, im);
   }
-  if (type == ElementType::kPred) return l.emitter().AllReduce(x, free, PartialOp::kOr);
+  if (type == ElementType::kPred) return ops.emitter().AllReduce(x, free, PartialOp::kOr);
   if (IsFloat(type)) {
     const InstrId bits = b.BitcastConvert(x, BitsOfSize(ElementTypeBits(type)));
-    return b.BitcastConvert(FromDevice(l, bits, free), type);
+    return b.BitcastConvert(FromDevice(ops, bits, free), type);
   }
   const int width = ElementTypeBits(type);
-  if (width == 8 || width >= 32) return l.emitter().AllReduce(x, free, PartialOp::kSum);
+  if (width == 8 || width >= 32) return ops.emitter().AllReduce(x, free, PartialOp::kSum);
   const InstrId wide = b.Convert(x, width < 8 ? ElementType::kS8 : ElementType::kS32);
-  return b.Convert(l.emitter().AllReduce(wide, free, PartialOp::kSum), type);
+  return b.Convert(ops.emitter().AllReduce(wide, free, PartialOp::kSum), type);
 }
 
 // What the other devices hold: all bits zero, which is not the number 0 in a type that has none.
@@ -52,15 +52,15 @@ InstrId NotHere(GraphBuilder& b, const Shape* leaf) {
 
 }  // namespace
 
-InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
+InstrId BroadcastResult(OpBuilder& ops, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free) {
-  l.emitter().set_cause({CollectiveCause::Kind::kResult, id, flat});
-  const size_t before = l.records().size();
-  value = FromDevice(l, value, free);
+  ops.emitter().set_cause({CollectiveCause::Kind::kResult, id, flat});
+  const size_t before = ops.records().size();
+  value = FromDevice(ops, value, free);
   double bytes = 0;
-  for (size_t k = before; k < l.records().size(); ++k) bytes += l.records()[k].bytes_moved;
-  l.CheckBytes(bytes, [&] {
-    return absl::StrCat("the broadcast of result ", flat, " of %", l.global().instr(id).name,
+  for (size_t k = before; k < ops.records().size(); ++k) bytes += ops.records()[k].bytes_moved;
+  ops.CheckBytes(bytes, [&] {
+    return absl::StrCat("the broadcast of result ", flat, " of %", ops.global().instr(id).name,
                         " from device ", device);
   });
   return value;
@@ -68,32 +68,32 @@ InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64
 
 // pred[]: whether this is `device`, or has the same coordinates along the free axes.
 InstrId OneDeviceLocalizer::IsThere(int64_t device, absl::Span<const AxisRef> free) {
-  GraphBuilder& b = l_.builder();
-  const BaseMesh& mesh = *l_.program().mesh;
+  GraphBuilder& b = ops_.builder();
+  const BaseMesh& mesh = *ops_.program().mesh;
   if (AxesSize(free) == mesh.num_devices()) {
-    const InstrId id = b.Convert(l_.emitter().PartitionId(), ElementType::kS64);
+    const InstrId id = b.Convert(ops_.emitter().PartitionId(), ElementType::kS64);
     return b.Compare(Direction::kEq, id, b.ConstantInt(ElementType::kS64, device));
   }
   const int64_t there = mesh.Coordinate(free, mesh.order().PositionOf(device));
-  return b.Compare(Direction::kEq, l_.emitter().Coordinate(&mesh, free),
+  return b.Compare(Direction::kEq, ops_.emitter().Coordinate(&mesh, free),
                    b.ConstantInt(ElementType::kS32, there));
 }
 
 bool OneDeviceLocalizer::StaysThere(InstrId id, int flat, int64_t device) {
   if (users_.empty()) {
-    users_.resize(l_.global().num_instructions());
-    for (int n = 0; n < l_.global().num_instructions(); ++n) {
-      for (InstrId o : l_.global().operands(InstrId(n))) users_[o.value].push_back(InstrId(n));
+    users_.resize(ops_.global().num_instructions());
+    for (int n = 0; n < ops_.global().num_instructions(); ++n) {
+      for (InstrId o : ops_.global().operands(InstrId(n))) users_[o.value].push_back(InstrId(n));
     }
   }
   std::vector<std::pair<InstrId, int>> work{{id, flat}};
   while (!work.empty()) {
     const auto [value, k] = work.back();
     work.pop_back();
-    const Instruction& instr = l_.global().instr(value);
-    if (l_.global().comp(instr.computation).root == value) return false;
+    const Instruction& instr = ops_.global().instr(value);
+    if (ops_.global().comp(instr.computation).root == value) return false;
     for (InstrId user : users_[value.value]) {
-      const Instruction& u = l_.global().instr(user);
+      const Instruction& u = ops_.global().instr(user);
       if (u.opcode == Opcode::kGetTupleElement) {
         int begin = 0;
         const int64_t index = u.as<TupleIndexAttrs>().index;
@@ -104,7 +104,7 @@ bool OneDeviceLocalizer::StaysThere(InstrId id, int flat, int64_t device) {
       const bool there =
           l_.plan().ops[user.value].kind == PlanKind::kOneDevice ||
           (IsTransfer(u.opcode) && l_.plan().ops[user.value].kind == PlanKind::kDead);
-      if (!there || RunsOnDevice(l_.program(), user) != device) return false;
+      if (!there || RunsOnDevice(ops_.program(), user) != device) return false;
     }
   }
   return true;
@@ -112,31 +112,31 @@ bool OneDeviceLocalizer::StaysThere(InstrId id, int flat, int64_t device) {
 
 // The op on whole operands, as in the global program.
 LocalIds OneDeviceLocalizer::RunWhole(const LocalOp& op) {
-  if (op.instr.opcode == Opcode::kCustomCall) return kCustomCallStrategy.emit(l_, op);
-  const InstrId start = TransferStart(l_.global(), op.id);
-  if (!start.valid()) return l_.Clone(op, AssembleOperands(l_, op));
-  const Instruction& started = l_.global().instr(start);
+  if (op.instr.opcode == Opcode::kCustomCall) return kCustomCallStrategy.emit(ops_, op);
+  const InstrId start = TransferStart(ops_.global(), op.id);
+  if (!start.valid()) return ops_.Clone(op, AssembleOperands(ops_, op));
+  const Instruction& started = ops_.global().instr(start);
   LocalOp first{start, started, op.decision, op.operands, op.operand_shapes, {}};
   for (int k = 0; k < started.shape->num_leaves(); ++k) {
     first.result_shapes.push_back(started.shape->leaf(k));
   }
-  const LocalIds under_way = l_.Clone(first, AssembleOperands(l_, first));
+  const LocalIds under_way = ops_.Clone(first, AssembleOperands(ops_, first));
   // The result of a start is one value, whose elements are not read.
-  return l_.Clone(op, {l_.local().operand(under_way[0], 0)});
+  return ops_.Clone(op, {ops_.local().operand(under_way[0], 0)});
 }
 
 void OneDeviceLocalizer::Localize(const LocalOp& op) {
-  const InstrId start = TransferStart(l_.global(), op.id);
-  const int64_t device = RunsOnDevice(l_.program(), start.valid() ? start : op.id);
-  const AxisList free = FreeAxes(l_.program(), op.id);
+  const InstrId start = TransferStart(ops_.global(), op.id);
+  const int64_t device = RunsOnDevice(ops_.program(), start.valid() ? start : op.id);
+  const AxisList free = FreeAxes(ops_.program(), op.id);
   const InstrId mine = IsThere(device, free);
-  const InstrId operands = l_.builder().Tuple(op.operands);
-  const Shape* shape = l_.builder().shape(operands);
-  const CompId runs = l_.AddBranch("on_device", shape, [&](const LocalIds& given) {
+  const InstrId operands = ops_.builder().Tuple(op.operands);
+  const Shape* shape = ops_.builder().shape(operands);
+  const CompId runs = ops_.AddBranch("on_device", shape, [&](const LocalIds& given) {
     return RunWhole({op.id, op.instr, op.decision, given, op.operand_shapes, op.result_shapes});
   });
-  const CompId not_here = l_.AddBranch("elsewhere", shape, [&](const LocalIds&) {
-    GraphBuilder& b = l_.builder();
+  const CompId not_here = ops_.AddBranch("elsewhere", shape, [&](const LocalIds&) {
+    GraphBuilder& b = ops_.builder();
     LocalIds results;
     for (const Shape* leaf : op.result_shapes) {
       results.push_back(leaf->IsArray() ? NotHere(b, leaf) : b.Add(Opcode::kAfterAll, {}));
@@ -148,16 +148,16 @@ void OneDeviceLocalizer::Localize(const LocalOp& op) {
   const CompId branches[] = {runs, not_here};
   attrs.is_pred = true;
   attrs.branches = branches;
-  const InstrId chosen = l_.builder().Add(Opcode::kConditional, {mine, operands, operands},
-                                          InternAttributes(l_.context(), attrs));
-  LocalIds produced = l_.Flatten(chosen);
+  const InstrId chosen = ops_.builder().Add(Opcode::kConditional, {mine, operands, operands},
+                                            InternAttributes(ops_.context(), attrs));
+  LocalIds produced = ops_.Flatten(chosen);
   for (size_t k = 0; k < produced.size(); ++k) {
     const int flat = static_cast<int>(k);
     if (!op.result_shapes[k]->IsArray()) continue;
     if (op.decision.final[k] == op.decision.produced[k] && StaysThere(op.id, flat, device)) {
       continue;
     }
-    produced[k] = BroadcastResult(l_, op.id, flat, produced[k], device, free);
+    produced[k] = BroadcastResult(ops_, op.id, flat, produced[k], device, free);
   }
   l_.StoreResults(op.id, op.decision, produced);
 }

@@ -15,7 +15,7 @@ inline namespace internal {
 
 class OneDeviceLocalizer {
  public:
-  explicit OneDeviceLocalizer(Localizer* localizer) : l_(*localizer) {}
+  explicit OneDeviceLocalizer(Localizer* localizer) : l_(*localizer), ops_(localizer->ops()) {}
   // Stores the results of an op that one device runs.
   void Localize(const LocalOp& op);
 
@@ -26,12 +26,13 @@ class OneDeviceLocalizer {
   InstrId IsThere(int64_t device, absl::Span<const AxisRef> free);
 
   Localizer& l_;
+  OpBuilder& ops_;
   std::vector<std::vector<InstrId>> users_;  // by instruction; computed on first use
 };
 
 // Broadcasts result `flat` of an op that `device` ran to all devices. E210 above
 // --max-reshard-bytes.
-InstrId BroadcastResult(Localizer& l, InstrId id, int flat, InstrId value, int64_t device,
+InstrId BroadcastResult(OpBuilder& ops, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free);
 
 }  // namespace internal

@@ -17,8 +17,8 @@
 namespace shardcall {
 inline namespace internal {
 
-class Localizer;  // localize/localizer.h
-struct LocalOp;   // localize/localizer.h
+class OpBuilder;  // localize/op_builder.h
+struct LocalOp;   // localize/op_builder.h
 
 using LocalIds = absl::InlinedVector<InstrId, 6>;  // of the local module
 
@@ -52,7 +52,7 @@ struct Strategy {
                          const FactorAssignment& from) = nullptr;
   // Emits the op and returns its flat results, in the states `op.decision.produced`. Operands have
   // been exchanged.
-  LocalIds (*emit)(Localizer& localizer, const LocalOp& op);
+  LocalIds (*emit)(OpBuilder& ops, const LocalOp& op);
 };
 
 // The strategies of an op, its own first; more than one compete.

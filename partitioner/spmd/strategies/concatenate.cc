@@ -2,8 +2,8 @@
 // Concatenate along a sharded dimension: each device gets from every operand the range that its
 // tile of the result may need, and selects between them. Where operands are slices or pads, what
 // these were made of may be exchanged instead: a roll sends its rows once.
-#include "shardcall/partitioner/spmd/localize/localizer.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/read_through.h"
@@ -40,12 +40,12 @@ bool Complete(const OpQuery& op, Candidate* c) {
 
 // The tile of the result: each of its elements comes from one of `operands`, whose rows have been
 // brought to their places.
-InstrId SelectOperand(Localizer& l, const LocalOp& op, int d, const LocalIds& operands) {
-  GraphBuilder& b = l.builder();
+InstrId SelectOperand(OpBuilder& ops, const LocalOp& op, int d, const LocalIds& operands) {
+  GraphBuilder& b = ops.builder();
   InstrId index;  // in the whole result, of each element of the tile
   {
     Numbered numbered(b);
-    const InstrId start = l.emitter().TileStart(*op.decision.produced[0], op.instr.shape, d);
+    const InstrId start = ops.emitter().TileStart(*op.decision.produced[0], op.instr.shape, d);
     const InstrId iota = b.Iota(ElementType::kS32, b.shape(operands[0])->dims(), d);
     index = b.Binary(Opcode::kAdd, iota, b.BroadcastScalar(start, b.shape(iota)));
   }
@@ -59,9 +59,9 @@ InstrId SelectOperand(Localizer& l, const LocalOp& op, int d, const LocalIds& op
   return result;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
-  return {SelectOperand(l, op, Dim(op.instr), op.operands)};
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return ops.Clone(op, op.operands);
+  return {SelectOperand(ops, op, Dim(op.instr), op.operands)};
 }
 
 bool CompleteThrough(const OpQuery& op, Candidate* c) {
@@ -84,21 +84,21 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
   return any;
 }
 
-LocalIds EmitThrough(Localizer& l, const LocalOp& op) {
+LocalIds EmitThrough(OpBuilder& ops, const LocalOp& op) {
   const int d = Dim(op.instr);
   const int64_t n = op.decision.produced[0]->num_shards(d);
   LocalIds operands = op.operands;
   int64_t at = 0;
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
     const Shape* operand = op.operand_shapes[k];
-    const Source source = SourceOfOperand(l, op, k);
+    const Source& source = op.sources[k].source;
     if (ReadsAlong(source, operand, op.decision.produced[0], d)) {
       const ShardRanges r = RangesOfOperand(operand, op.instr.shape, d, n, at);
-      operands[k] = ReadThrough(l, op, k, d, RangesOfSource(source, d, r));
+      operands[k] = ReadThrough(ops, op.sources[k], d, RangesOfSource(source, d, r));
     }
     at += operand->dim(d);
   }
-  return {SelectOperand(l, op, d, operands)};
+  return {SelectOperand(ops, op, d, operands)};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dot: padding of uneven contracting dimensions is set to zero.
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/products.h"
 
@@ -8,10 +8,10 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   LocalIds operands = op.operands;
-  MaskContracted(l, op, &operands);
-  return l.Clone(op, operands);
+  MaskContracted(ops, op, &operands);
+  return ops.Clone(op, operands);
 }
 
 }  // namespace

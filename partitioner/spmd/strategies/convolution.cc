@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/products.h"
@@ -70,14 +70,14 @@ int64_t LocalGroups(const LocalOp& op, int64_t groups, int d) {
   return CeilDiv(groups, AxesSize(op.decision.factor_axes[f]));
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  if (op.operands.size() != 2) return l.Clone(op, op.operands);
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  if (op.operands.size() != 2) return ops.Clone(op, op.operands);
+  GraphBuilder& b = ops.builder();
   const DimLabels labels = Labels(op.instr);
   ConvolutionAttrs attrs = op.instr.as<ConvolutionAttrs>();
   LocalIds operands = op.operands;
-  operands[0] = FilledOutside(l, op, 0, b.Zero(b.type(operands[0])));
-  MaskContracted(l, op, &operands);
+  operands[0] = FilledOutside(ops, op, 0, b.Zero(b.type(operands[0])));
+  MaskContracted(ops, op, &operands);
   ChangedWindow window(attrs.window);
   absl::InlinedVector<Surplus, 2> surplus;
   for (const Exchange& e : op.decision.exchanges) {
@@ -94,7 +94,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   attrs.window = window.window();
   attrs.feature_group_count = LocalGroups(op, attrs.feature_group_count, labels.lhs.feature);
   attrs.batch_group_count = LocalGroups(op, attrs.batch_group_count, labels.lhs.batch);
-  return CloneAndCut(l, op, operands, InternAttributes(l.context(), attrs), surplus);
+  return CloneAndCut(ops, op, operands, InternAttributes(ops.context(), attrs), surplus);
 }
 
 // The spatial dimensions of operand and kernel share a reduction factor, and the result is whole

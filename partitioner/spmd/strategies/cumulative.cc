@@ -8,7 +8,7 @@
 
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
 #include "shardcall/sharding/base/status.h"
@@ -73,18 +73,18 @@ InstrId Row(GraphBuilder& b, InstrId x, int d, int64_t from) {
   return b.Slice(x, starts, limits);
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   ReduceWindowAttrs attrs = op.instr.as<ReduceWindowAttrs>();
   const Shape* global = op.operand_shapes[0];
   const Sharding& s = *op.decision.operands[0];
   Opcode monoid;
-  SHARDCALL_CHECK(RecognizeMonoid(l.global(), attrs.to_apply, &monoid));
+  SHARDCALL_CHECK(RecognizeMonoid(ops.global(), attrs.to_apply, &monoid));
   bool reverse = false;
   const int d = AccumulatedDim(attrs.window, global, &reverse);
-  if (!s.IsDimSharded(d)) return l.Clone(op, op.operands);
+  if (!s.IsDimSharded(d)) return ops.Clone(op, op.operands);
   const InstrId identity = b.Identity(monoid, b.type(op.operands[0]), ZeroSign::kExact);
-  const InstrId x = l.emitter().MaskPadding(op.operands[0], global, s, {d}, identity);
+  const InstrId x = ops.emitter().MaskPadding(op.operands[0], global, s, {d}, identity);
   const int64_t tile = b.shape(x)->dim(d);
   ChangedWindow window(attrs.window);
   window.SetSize(d, tile);
@@ -92,15 +92,15 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   (reverse ? padding.pad_high : padding.pad_low) = tile - 1;
   window.SetPadding(d, padding);
   attrs.window = window.window();
-  attrs.to_apply = l.CopyComputation(attrs.to_apply);
+  attrs.to_apply = ops.CopyComputation(attrs.to_apply);
   // An initial value that is an identity may count on every device. It may be +0, beside which the
   // exact identity of a sum, -0, would give sums of -0 where one device has +0.
-  const bool plain = IsIdentityConstant(l.local(), op.operands[1], monoid);
-  const InstrId mine =
-      l.Clone(op, {x, plain ? op.operands[1] : identity}, InternAttributes(l.context(), attrs))[0];
+  const bool plain = IsIdentityConstant(ops.local(), op.operands[1], monoid);
+  const InstrId mine = ops.Clone(op, {x, plain ? op.operands[1] : identity},
+                                 InternAttributes(ops.context(), attrs))[0];
 
-  InstrId totals = l.emitter().AllGather(Row(b, mine, d, reverse ? 0 : tile - 1), d, s.dim(d));
-  const InstrId shard = l.emitter().Coordinate(s.mesh(), s.dim(d));
+  InstrId totals = ops.emitter().AllGather(Row(b, mine, d, reverse ? 0 : tile - 1), d, s.dim(d));
+  const InstrId shard = ops.emitter().Coordinate(s.mesh(), s.dim(d));
   const InstrId index = b.Iota(ElementType::kS32, b.shape(totals)->dims(), d);
   const InstrId before = b.Compare(reverse ? Direction::kGt : Direction::kLt, index,
                                    b.BroadcastScalar(shard, b.shape(index)));

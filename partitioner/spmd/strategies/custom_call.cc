@@ -9,7 +9,7 @@
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/known_targets.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -18,11 +18,11 @@ inline namespace internal {
 namespace {
 
 // E122 unless each result that aliases an operand has the operand's local shape.
-absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
-  const CustomCallView view = ViewCustomCall(l.global(), op.id, l.program().mesh, {});
+absl::Status CheckAliases(OpBuilder& ops, const LocalOp& op) {
+  const CustomCallView view = ViewCustomCall(ops.global(), op.id, ops.program().mesh, {});
   for (const CustomCallView::Alias& a : view.aliases) {
     const Shape* result = op.result_shapes[a.result];
-    const Shape* operand = l.builder().shape(op.operands[a.operand]);
+    const Shape* operand = ops.builder().shape(op.operands[a.operand]);
     if (result->bare() == operand->bare()) continue;
     return ToStatus({.code = "E122",
                      .message = absl::StrCat("target \"", view.target, "\" (%", view.instruction,
@@ -36,8 +36,8 @@ absl::Status CheckAliases(Localizer& l, const LocalOp& op) {
 }
 
 // The signature in the registry that the call's rule is of; null if the rule is from elsewhere.
-const RuleAlternative* SignatureOf(Localizer& l, const LocalOp& op) {
-  const TargetRule* const target = l.rules().target(op.id);
+const RuleAlternative* SignatureOf(OpBuilder& ops, const LocalOp& op) {
+  const TargetRule* const target = ops.rules().target(op.id);
   if (target == nullptr || target->level != RuleLevel::kRule) return nullptr;
   std::vector<const Shape*> results;
   for (int k = 0; k < op.instr.shape->num_leaves(); ++k) results.push_back(op.instr.shape->leaf(k));
@@ -46,7 +46,7 @@ const RuleAlternative* SignatureOf(Localizer& l, const LocalOp& op) {
 
 // The call's attributes on a shard, as its rule says that they follow. E126 if a kernel that states
 // its grid is cut by a rule that says nothing of it; E125 as for ConfigOfShard.
-absl::StatusOr<absl::string_view> LocalConfig(Localizer& l, const LocalOp& op) {
+absl::StatusOr<absl::string_view> LocalConfig(OpBuilder& ops, const LocalOp& op) {
   const ShardingRule* const rule = op.decision.rule;
   if (rule == nullptr) return op.instr.backend_config;
   std::vector<int64_t> sizes;
@@ -59,7 +59,7 @@ absl::StatusOr<absl::string_view> LocalConfig(Localizer& l, const LocalOp& op) {
   }
   if (!cut) return op.instr.backend_config;
   const absl::string_view target = op.instr.as<CustomCallAttrs>().target;
-  const RuleAlternative* const signature = SignatureOf(l, op);
+  const RuleAlternative* const signature = SignatureOf(ops, op);
   if (signature == nullptr || signature->attributes.empty()) {
     if (!HasTrait(KnownTargetOf(op.instr), kStatesGrid)) return op.instr.backend_config;
     return ToStatus(
@@ -74,13 +74,13 @@ absl::StatusOr<absl::string_view> LocalConfig(Localizer& l, const LocalOp& op) {
   const absl::StatusOr<std::string> config =
       ConfigOfShard(signature->attributes, target, op.instr.backend_config, *rule, sizes);
   if (!config.ok()) return In(config.status(), absl::StrCat("%", op.instr.name));
-  return l.context().Intern(*config);
+  return ops.context().Intern(*config);
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
-  const absl::StatusOr<absl::string_view> config = LocalConfig(l, op);
-  l.Fail(config.status());
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
+  const absl::StatusOr<absl::string_view> config = LocalConfig(ops, op);
+  ops.Fail(config.status());
   Instruction instr = op.instr;
   if (config.ok()) instr.backend_config = *config;
   LocalOp padded{op.id, instr, op.decision, op.operands, op.operand_shapes, op.result_shapes};
@@ -96,34 +96,34 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
         const bool sharded =
             factor.kind == FactorKind::kReduction || factor.kind == FactorKind::kPassThrough;
         if (!sharded || !factor.has_pad) continue;
-        padded.operands[t] = l.emitter().MaskPadding(
+        padded.operands[t] = ops.emitter().MaskPadding(
             padded.operands[t], op.operand_shapes[t], *op.decision.operands[t],
             {static_cast<int>(d)}, b.ConstantDouble(b.type(padded.operands[t]), factor.pad));
       }
     }
   }
   CustomCallAttrs attrs = op.instr.as<CustomCallAttrs>();
-  if (!attrs.output_to_operand_aliasing.empty()) l.Fail(CheckAliases(l, padded));
-  const LocalIds operands = AssembleOperands(l, padded);
+  if (!attrs.output_to_operand_aliasing.empty()) ops.Fail(CheckAliases(ops, padded));
+  const LocalIds operands = AssembleOperands(ops, padded);
   std::vector<const Shape*> layouts;
   if (attrs.has_layout_constraints) {
     for (size_t k = 0; k < attrs.operand_layouts.size() && k < operands.size(); ++k) {
       const Shape* layout = attrs.operand_layouts[k];
       std::vector<const Shape*> leaves;
-      const LocalIds flat = l.Flatten(operands[k]);
+      const LocalIds flat = ops.Flatten(operands[k]);
       for (int i = 0; i < layout->num_leaves(); ++i) {
         const Shape* leaf = layout->leaf(i);
-        leaves.push_back(leaf->IsArray() ? l.context().WithDims(leaf, b.shape(flat[i])->dims())
+        leaves.push_back(leaf->IsArray() ? ops.context().WithDims(leaf, b.shape(flat[i])->dims())
                                          : leaf);
       }
-      layouts.push_back(l.ShapeFromLeaves(layout, leaves));
+      layouts.push_back(ops.ShapeFromLeaves(layout, leaves));
     }
     attrs.operand_layouts = layouts;
   }
   std::vector<CompId> called;
-  for (CompId c : attrs.called_computations) called.push_back(l.CopyComputation(c));
+  for (CompId c : attrs.called_computations) called.push_back(ops.CopyComputation(c));
   attrs.called_computations = called;
-  return l.Clone(padded, operands, InternAttributes(l.context(), attrs));
+  return ops.Clone(padded, operands, InternAttributes(ops.context(), attrs));
 }
 
 }  // namespace

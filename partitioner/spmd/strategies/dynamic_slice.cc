@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/own_rows.h"
@@ -14,8 +14,8 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   const Shape* global = op.operand_shapes[0];
   const Sharding& s = *op.decision.operands[0];
   DynamicSliceAttrs attrs;
@@ -31,12 +31,12 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     sizes[d] = b.shape(op.operands[0])->dim(d);
     operands[1 + d] = b.Zero(b.type(operands[1 + d]));
   }
-  if (rows.empty()) return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  if (rows.empty()) return ops.Clone(op, operands, InternAttributes(ops.context(), attrs));
   InstrId x = op.operands[0];
   if (absl::MakeConstSpan(sizes) != b.shape(x)->dims()) {  // cut the other dimensions first
     x = b.DynamicSlice(x, absl::MakeConstSpan(operands).subspan(1), sizes);
   }
-  return {TakeOwnRows(l, x, global, s, rows)};
+  return {TakeOwnRows(ops, x, global, s, rows)};
 }
 
 }  // namespace

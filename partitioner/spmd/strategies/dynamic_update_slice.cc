@@ -11,7 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/rows.h"
@@ -28,14 +28,14 @@ bool Crosses(const OpQuery& op, int f) {
 // The part of the update that the window of one sharded dimension shows.
 class Window {
  public:
-  Window(Localizer& l, const LocalOp& op, int d)
-      : b_(l.builder()), dim_(d), update_rows_(op.operand_shapes[1]->dim(d)) {
+  Window(OpBuilder& ops, const LocalOp& op, int d)
+      : b_(ops.builder()), dim_(d), update_rows_(op.operand_shapes[1]->dim(d)) {
     const Shape* global = op.operand_shapes[0];
     const int64_t shard_rows = b_.shape(op.operands[0])->dim(d);
     rows_ = std::min(update_rows_, shard_rows);
     const InstrId start =
         WideIndices(b_, ClampStart(b_, op.operands[2 + d], global->dim(d) - update_rows_));
-    const InstrId tile = l.emitter().TileStart(*op.decision.operands[0], global, d);
+    const InstrId tile = ops.emitter().TileStart(*op.decision.operands[0], global, d);
     first_ = b_.Binary(Opcode::kSubtract, start, b_.Convert(tile, b_.type(start)));
     place_ = ClampStart(b_, first_, shard_rows - rows_);
     if (update_rows_ > 1) shift_ = b_.Binary(Opcode::kSubtract, place_, first_);
@@ -64,18 +64,18 @@ class Window {
   InstrId first_, place_, shift_;
 };
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   if (op.operand_shapes[1]->num_elements() == 0) return {op.operands[0]};
-  GraphBuilder& b = l.builder();
+  GraphBuilder& b = ops.builder();
   const InstrId x = op.operands[0];
   absl::InlinedVector<Window, 2> windows;
   for (int d = 0; d < op.operand_shapes[0]->rank(); ++d) {
     if (!op.decision.operands[0]->IsDimSharded(d)) continue;
     // An update that is as long begins at the first row of every shard.
     if (op.operand_shapes[1]->dim(d) == op.operand_shapes[0]->dim(d)) continue;
-    windows.emplace_back(l, op, d);
+    windows.emplace_back(ops, op, d);
   }
-  if (windows.empty()) return l.Clone(op, op.operands);
+  if (windows.empty()) return ops.Clone(op, op.operands);
   InstrId update = op.operands[1];
   for (Window& w : windows) update = w.Take(update);
   LocalIds starts(op.operands.begin() + 2, op.operands.end());
@@ -92,7 +92,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   const InstrId old = b.DynamicSlice(x, starts, b.shape(update)->dims());
   LocalIds operands = {x, b.Select(mask, update, old)};
   operands.insert(operands.end(), starts.begin(), starts.end());
-  return l.Clone(op, operands);
+  return ops.Clone(op, operands);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -16,7 +16,7 @@ bool HasDimInFirst(const OpQuery& op, int f);
 
 // Operand k of the op, after its exchanges, with `fill` (a scalar) where they have brought elements
 // from outside of the operand.
-InstrId FilledOutside(Localizer& l, const LocalOp& op, int k, InstrId fill);
+InstrId FilledOutside(OpBuilder& ops, const LocalOp& op, int k, InstrId fill);
 
 // Along dimension `dim` of the results, each shard over `axes` has computed `surplus` more places
 // than its tile has, which begins at begins[shard].
@@ -26,8 +26,8 @@ struct Surplus {
   absl::Span<const AxisRef> axes;
   std::vector<int64_t> begins;
 };
-// As Localizer::Clone, for an op that computes more than its tiles, which are then cut out.
-LocalIds CloneAndCut(Localizer& l, const LocalOp& op, absl::Span<const InstrId> operands,
+// As OpBuilder::Clone, for an op that computes more than its tiles, which are then cut out.
+LocalIds CloneAndCut(OpBuilder& ops, const LocalOp& op, absl::Span<const InstrId> operands,
                      const Attributes* attrs, absl::Span<const Surplus> surplus);
 
 }  // namespace internal

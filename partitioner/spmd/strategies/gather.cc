@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/rows.h"
@@ -15,8 +15,8 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   GatherAttrs attrs = op.instr.as<GatherAttrs>();
   const Sharding* operand = op.decision.operands[0];
   const Shape* global = op.operand_shapes[0];
@@ -40,7 +40,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
                     b.Binary(Opcode::kMinimum, part,
                              SplatIntLike(b, global->dim(d) - attrs.slice_sizes[d], part)));
     part = b.Binary(Opcode::kSubtract, part,
-                    SplatLike(b, l.emitter().TileStart(*operand, global, d), part));
+                    SplatLike(b, ops.emitter().TileStart(*operand, global, d), part));
     if (attrs.slice_sizes[d] > 1) {
       // Windows elsewhere get the rows before or behind, of -0, to which each element is added
       // unchanged: gather clamps their indices.
@@ -59,7 +59,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   }
   attrs.slice_sizes = sizes;
   if (indexed) attrs.indices_are_sorted = false;
-  LocalIds out = l.Clone(op, {rows, indices}, InternAttributes(l.context(), attrs));
+  LocalIds out = ops.Clone(op, {rows, indices}, InternAttributes(ops.context(), attrs));
   if (!valid.valid()) return out;
   // Zero where another device has the row: -0, to which each row, also one of -0, is added
   // unchanged. Batch dims of the result are all that are not offset dims, in order.

@@ -3,7 +3,7 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {

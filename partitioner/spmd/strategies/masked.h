@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -5,7 +5,7 @@
 // it the whole operand.
 //
 // Example: sort along dim 0 of f32[64,32] that is sharded [{"x"}, {}] runs on [{}, {"x"}].
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall {
@@ -62,7 +62,7 @@ double Seconds(const CostModel& cost, const Module& module, const Instruction& i
   return StrategySeconds(Own(instr), cost, module, instr, decision);
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) { return Own(op.instr).emit(l, op); }
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) { return Own(op.instr).emit(ops, op); }
 
 }  // namespace
 

@@ -27,16 +27,16 @@ struct Window {
 
 }  // namespace
 
-InstrId TakeOwnRows(Localizer& l, InstrId x, const Shape* global, const Sharding& s,
+InstrId TakeOwnRows(OpBuilder& ops, InstrId x, const Shape* global, const Sharding& s,
                     absl::Span<const RowsOfDim> rows) {
-  GraphBuilder& b = l.builder();
+  GraphBuilder& b = ops.builder();
   absl::InlinedVector<Window, 2> windows;
   Dims sizes(b.shape(x)->dims().begin(), b.shape(x)->dims().end());
   std::vector<InstrId> starts(sizes.size(), b.Zero(ElementType::kS64));
   for (const RowsOfDim& r : rows) {
     Window w{.dim = r.dim, .size = r.size, .shard_rows = sizes[r.dim]};
     const InstrId start = b.Convert(r.start, ElementType::kS64);
-    const InstrId tile = b.Convert(l.emitter().TileStart(s, global, r.dim), ElementType::kS64);
+    const InstrId tile = b.Convert(ops.emitter().TileStart(s, global, r.dim), ElementType::kS64);
     w.first = b.Binary(Opcode::kSubtract, start, tile);
     sizes[r.dim] = std::min(r.size, w.shard_rows);
     w.place = ClampStart(b, w.first, w.shard_rows - sizes[r.dim]);

@@ -5,7 +5,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_OWN_ROWS_H_
 
 #include "absl/container/inlined_vector.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -19,7 +19,7 @@ struct RowsOfDim {
 
 // x: the shard of `global` under `s`, which shards each of `rows`' dimensions. The result has the
 // rows, and -0 (false, 0) for those that lie on other shards.
-InstrId TakeOwnRows(Localizer& l, InstrId x, const Shape* global, const Sharding& s,
+InstrId TakeOwnRows(OpBuilder& ops, InstrId x, const Shape* global, const Sharding& s,
                     absl::Span<const RowsOfDim> rows);
 
 }  // namespace internal

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/exchange.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/read_through.h"
@@ -43,16 +43,16 @@ bool Complete(const OpQuery& op, Candidate* c) {
 struct ChangedPad {
   explicit ChangedPad(const PadAttrs& a)
       : attrs(a), low(a.low.begin(), a.low.end()), high(a.high.begin(), a.high.end()) {}
-  const Attributes* Intern(Localizer& l) {
+  const Attributes* Intern(OpBuilder& ops) {
     attrs.low = low;
     attrs.high = high;
-    return InternAttributes(l.context(), attrs);
+    return InternAttributes(ops.context(), attrs);
   }
   PadAttrs attrs;
   std::vector<int64_t> low, high;
 };
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   ChangedPad pad(op.instr.as<PadAttrs>());
   absl::InlinedVector<Surplus, 2> surplus;
   for (const Exchange& e : op.decision.exchanges) {
@@ -63,8 +63,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     if (window.surplus == 0) continue;
     surplus.push_back({e.dim, window.surplus, op.decision.operands[0]->dim(e.dim), window.begins});
   }
-  const InstrId x = FilledOutside(l, op, 0, op.operands[1]);
-  return CloneAndCut(l, op, {x, op.operands[1]}, pad.Intern(l), surplus);
+  const InstrId x = FilledOutside(ops, op, 0, op.operands[1]);
+  return CloneAndCut(ops, op, {x, op.operands[1]}, pad.Intern(ops), surplus);
 }
 
 // The dimension along which the source of the operand, a slice, is exchanged; or -1.
@@ -92,18 +92,18 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds EmitThrough(Localizer& l, const LocalOp& op) {
+LocalIds EmitThrough(OpBuilder& ops, const LocalOp& op) {
   ChangedPad pad(op.instr.as<PadAttrs>());
   const Shape* in = op.operand_shapes[0];
   const Sharding* result = op.decision.produced[0];
-  const Source source = SourceOfOperand(l, op, 0);
+  const Source& source = op.sources[0].source;
   const int d = DimThrough(pad.attrs, source, in, result);
   const ShardRanges r =
       RangesThrough(pad.attrs, source, in, op.instr.shape, d, result->num_shards(d));
-  InstrId x = ReadThrough(l, op, 0, d, r);
-  x = FillOutside(l.emitter(), x, d, result->dim(d), r, op.operands[1]);
+  InstrId x = ReadThrough(ops, op.sources[0], d, r);
+  x = FillOutside(ops.emitter(), x, d, result->dim(d), r, op.operands[1]);
   pad.low[d] = pad.high[d] = 0;
-  return l.Clone(op, {x, op.operands[1]}, pad.Intern(l));
+  return ops.Clone(op, {x, op.operands[1]}, pad.Intern(ops));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ double SecondsOfProducts(const CostModel& cost, const Module& module, const Inst
   return cost.ProductSeconds(ProductsOf(module, instr) / shards);
 }
 
-void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands) {
-  GraphBuilder& b = l.builder();
+void MaskContracted(OpBuilder& ops, const LocalOp& op, LocalIds* operands) {
+  GraphBuilder& b = ops.builder();
   for (int t = 0; t < 2; ++t) {
     std::vector<int> dims = UnevenReduced(op, t);
     for (const Exchange& e : op.decision.exchanges) {
@@ -25,8 +25,8 @@ void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands) {
     }
     if (dims.empty()) continue;
     InstrId& x = (*operands)[t];
-    x = l.emitter().MaskPadding(x, op.operand_shapes[t], *op.decision.operands[t], dims,
-                                b.Zero(b.type(x)));
+    x = ops.emitter().MaskPadding(x, op.operand_shapes[t], *op.decision.operands[t], dims,
+                                  b.Zero(b.type(x)));
   }
 }
 

@@ -3,7 +3,7 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall {
@@ -15,7 +15,7 @@ double SecondsOfProducts(const CostModel& cost, const Module& module, const Inst
 
 // Sets padding in contracted dimensions of the two operands of a product to zero: of both, since
 // it may hold inf or nan. Not along dimensions that were exchanged.
-void MaskContracted(Localizer& l, const LocalOp& op, LocalIds* operands);
+void MaskContracted(OpBuilder& ops, const LocalOp& op, LocalIds* operands);
 
 }  // namespace internal
 }  // namespace shardcall

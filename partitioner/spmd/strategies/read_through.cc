@@ -64,21 +64,11 @@ void AddReadThrough(const Source& source, const ShardRanges& ranges, Candidate* 
   c->d.saved += source.saved;
 }
 
-Source SourceOfOperand(const Localizer& l, const LocalOp& op, int k) {
-  const InstrId operand = l.global().operand(op.id, k);
-  const InstrId source = SourceOf(l.global(), operand);
-  if (!source.valid()) return {};
-  const Instruction& i = l.global().instr(operand);
-  return {i.opcode, i.attrs, l.global().instr(source).shape, l.Stored(source, 0).second};
-}
-
-InstrId ReadThrough(Localizer& l, const LocalOp& op, int k, int d, const ShardRanges& ranges) {
-  const InstrId operand = l.global().operand(op.id, k);
-  const auto [x, state] = l.Stored(SourceOf(l.global(), operand), 0);
-  const InstrId rows = EmitExchange(l.emitter(), x, d, state->dim(d), ranges);
-  if (l.global().instr(operand).opcode != Opcode::kPad) return rows;
-  const InstrId fill = l.Stored(l.global().operand(operand, 1), 0).first;
-  return FillOutside(l.emitter(), rows, d, state->dim(d), ranges, fill);
+InstrId ReadThrough(OpBuilder& ops, const LocalSource& from, int d, const ShardRanges& ranges) {
+  const absl::Span<const AxisRef> axes = from.source.state->dim(d);
+  const InstrId rows = EmitExchange(ops.emitter(), from.value, d, axes, ranges);
+  if (from.source.opcode != Opcode::kPad) return rows;
+  return FillOutside(ops.emitter(), rows, d, axes, ranges, from.fill);
 }
 
 }  // namespace internal

@@ -5,7 +5,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_READ_THROUGH_H_
 
 #include "absl/functional/function_ref.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
 namespace shardcall {
@@ -26,10 +26,8 @@ int DimReadAlong(const Source& source, const Shape* operand, const Sharding* res
 ShardRanges RangesOfSource(const Source& source, int d, const ShardRanges& of_operand);
 // Charges the candidate with the exchange of the source.
 void AddReadThrough(const Source& source, const ShardRanges& ranges, Candidate* c);
-// The source of operand k of an op that is emitted, as it was planned.
-Source SourceOfOperand(const Localizer& l, const LocalOp& op, int k);
-// The rows of that source that this device needs. Rows that the operand has as padding are set.
-InstrId ReadThrough(Localizer& l, const LocalOp& op, int k, int d, const ShardRanges& ranges);
+// The rows of a source that this device needs. Rows that the operand has as padding are set.
+InstrId ReadThrough(OpBuilder& ops, const LocalSource& from, int d, const ShardRanges& ranges);
 
 }  // namespace internal
 }  // namespace shardcall

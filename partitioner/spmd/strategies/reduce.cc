@@ -6,7 +6,7 @@
 
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/masked.h"
 #include "shardcall/sharding/base/status.h"
@@ -41,68 +41,68 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds EmitSelected(Localizer& l, const LocalOp& op, absl::Span<const AxisRef> axes) {
-  GraphBuilder& b = l.builder();
+LocalIds EmitSelected(OpBuilder& ops, const LocalOp& op, absl::Span<const AxisRef> axes) {
+  GraphBuilder& b = ops.builder();
   const int k = static_cast<int>(op.operands.size()) / 2;
   LocalIds operands = op.operands;
   const auto& dimensions = op.instr.as<ReduceAttrs>().dimensions;
   for (int t = 0; t < k; ++t) {
     std::vector<int> reduced(dimensions.begin(), dimensions.end());
-    operands[t] = l.emitter().MaskPadding(operands[t], op.operand_shapes[t],
-                                          *op.decision.operands[t], reduced, operands[k + t]);
+    operands[t] = ops.emitter().MaskPadding(operands[t], op.operand_shapes[t],
+                                            *op.decision.operands[t], reduced, operands[k + t]);
   }
-  LocalIds parts = l.Clone(op, operands);
+  LocalIds parts = ops.Clone(op, operands);
   for (int t = 0; t < k; ++t) {
     const Shape* shape = b.shape(parts[t]);
     std::vector<int64_t> dims = {1};
     dims.insert(dims.end(), shape->dims().begin(), shape->dims().end());
-    CollectiveCause cause = l.emitter().cause();
+    CollectiveCause cause = ops.emitter().cause();
     cause.index = t;
-    l.emitter().set_cause(cause);
-    parts[t] = l.emitter().AllGather(b.Reshape(parts[t], dims), 0, axes);
+    ops.emitter().set_cause(cause);
+    parts[t] = ops.emitter().AllGather(b.Reshape(parts[t], dims), 0, axes);
   }
   parts.insert(parts.end(), op.operands.begin() + k, op.operands.end());
   ReduceAttrs attrs = op.instr.as<ReduceAttrs>();
   const int64_t first[] = {0};
   attrs.dimensions = first;
-  attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  return l.Clone(op, parts, InternAttributes(l.context(), attrs));
+  attrs.to_apply = ops.CopyComputation(attrs.to_apply);
+  return ops.Clone(op, parts, InternAttributes(ops.context(), attrs));
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   const AxisList selected = SelectedAxes(*op.decision.rule, op.decision.factor_axes);
-  if (AxesSize(selected) > 1) return EmitSelected(l, op, selected);
+  if (AxesSize(selected) > 1) return EmitSelected(ops, op, selected);
   LocalIds operands = op.operands;
   const int k = static_cast<int>(operands.size()) / 2;
   bool partial = false;
   for (const Sharding* s : op.decision.produced) partial = partial || !s->partial().empty();
-  if (!partial) return l.Clone(op, operands);
+  if (!partial) return ops.Clone(op, operands);
   // Reduction factors are sharded only if the reducer is a recognised monoid.
   Opcode monoid = Opcode::kAdd;
-  SHARDCALL_CHECK(RecognizeMonoid(l.global(), op.instr.as<ReduceAttrs>().to_apply, &monoid));
-  GraphBuilder& b = l.builder();
+  SHARDCALL_CHECK(RecognizeMonoid(ops.global(), op.instr.as<ReduceAttrs>().to_apply, &monoid));
+  GraphBuilder& b = ops.builder();
   std::vector<std::pair<int, InstrId>> starts;
   for (int t = 0; t < k; ++t) {
     const ElementType type = b.type(operands[t]);
     const std::vector<int> dims = UnevenReduced(op, t);
     if (!dims.empty()) {
       operands[t] =
-          l.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t], dims,
-                                  b.Identity(monoid, type, ZeroSign::kExact));
+          ops.emitter().MaskPadding(operands[t], op.operand_shapes[t], *op.decision.operands[t],
+                                    dims, b.Identity(monoid, type, ZeroSign::kExact));
     }
     // Each shard starts from the identity. Another init counts on one device only, unless it may
     // count twice, and is combined after the reduce: XLA drops an init where a shard has one
     // element to reduce.
-    if (!IsIdentityConstant(l.local(), operands[k + t], monoid)) {
+    if (!IsIdentityConstant(ops.local(), operands[k + t], monoid)) {
       const Sharding* made = op.decision.produced[t];
       starts.emplace_back(
           t, IsIdempotent(monoid)
                  ? operands[k + t]
-                 : l.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op()));
+                 : ops.emitter().OnFirst(operands[k + t], made->partial(), made->partial_op()));
       operands[k + t] = b.Identity(monoid, type, ZeroSign::kExact);
     }
   }
-  LocalIds results = l.Clone(op, operands);
+  LocalIds results = ops.Clone(op, operands);
   for (const auto& [t, start] : starts) {
     results[t] = b.Binary(monoid, b.BroadcastScalar(start, b.shape(results[t])), results[t]);
   }

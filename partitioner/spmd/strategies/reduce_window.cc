@@ -4,7 +4,7 @@
 // identity, or, where the reducer selects, the initial value, which each window has anyway.
 #include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
@@ -42,19 +42,19 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return ops.Clone(op, op.operands);
   const int inputs = static_cast<int>(op.operands.size()) / 2;
   ReduceWindowAttrs attrs = op.instr.as<ReduceWindowAttrs>();
   ChangedWindow window(attrs.window);
   LocalIds operands = op.operands;
   Opcode monoid;
-  const bool known = inputs == 1 && RecognizeMonoid(l.global(), attrs.to_apply, &monoid);
+  const bool known = inputs == 1 && RecognizeMonoid(ops.global(), attrs.to_apply, &monoid);
   for (int k = 0; k < inputs; ++k) {
     const InstrId neutral =
-        known ? l.builder().Identity(monoid, l.builder().type(operands[k]), ZeroSign::kExact)
+        known ? ops.builder().Identity(monoid, ops.builder().type(operands[k]), ZeroSign::kExact)
               : operands[inputs + k];
-    operands[k] = FilledOutside(l, op, k, neutral);
+    operands[k] = FilledOutside(ops, op, k, neutral);
   }
   absl::InlinedVector<Surplus, 2> surplus;
   const Sharding& s = *op.decision.operands[0];
@@ -66,8 +66,8 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     surplus.push_back({e.dim, on_shards.surplus, s.dim(e.dim), on_shards.begins});
   }
   attrs.window = window.window();
-  attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  return CloneAndCut(l, op, operands, InternAttributes(l.context(), attrs), surplus);
+  attrs.to_apply = ops.CopyComputation(attrs.to_apply);
+  return CloneAndCut(ops, op, operands, InternAttributes(ops.context(), attrs), surplus);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/exchange.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -112,8 +112,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   const Shape *in = op.operand_shapes[0], *out = op.instr.shape;
   const Sharding& s = *op.decision.operands[0];
   const auto groups = GroupsOf(in, out);
@@ -126,10 +126,10 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   for (int k = 0; k < static_cast<int>(groups.size()); ++k) {
     const DimGroup& g = groups[k];
     if (g.IsOneDim() || g.in.begin == g.in.end || !s.IsDimSharded(g.in.major)) continue;
-    x = EmitExchange(l.emitter(), x, k, s.dim(g.in.major),
+    x = EmitExchange(ops.emitter(), x, k, s.dim(g.in.major),
                      ElementsOf(g, in, out, s.num_shards(g.in.major)));
   }
-  return l.Clone(op, {x});
+  return ops.Clone(op, {x});
 }
 
 }  // namespace

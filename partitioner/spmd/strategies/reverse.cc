@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reverse along a sharded dimension: each device gets the range that mirrors its tile, and reverses
 // it.
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 
@@ -22,7 +22,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) { return l.Clone(op, op.operands); }
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) { return ops.Clone(op, op.operands); }
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/indices.h"
 #include "shardcall/partitioner/spmd/strategies/rows.h"
@@ -42,8 +42,8 @@ InstrId Middle(GraphBuilder& b, InstrId x, absl::Span<const std::pair<int, int64
   return b.Slice(x, starts, limits);
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   ScatterAttrs attrs = op.instr.as<ScatterAttrs>();
   const int k = static_cast<int>(op.operands.size()) / 2;  // inputs; then indices, updates
   LocalIds operands = op.operands;
@@ -70,7 +70,7 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
       part = b.Binary(Opcode::kAdd, part, SplatIntLike(b, rows, part));
     }
     part = b.Binary(Opcode::kSubtract, part,
-                    SplatLike(b, l.emitter().TileStart(*input, global, d), part));
+                    SplatLike(b, ops.emitter().TileStart(*input, global, d), part));
     if (skipped.valid()) part = b.Select(skipped, SplatIntLike(b, -1, part), part);
     indices = ReplaceComponent(b, indices, part, attrs.index_vector_dim, static_cast<int64_t>(c));
   }
@@ -79,14 +79,14 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
   const int num_updates = static_cast<int>(operands.size()) - k - 1;
   SHARDCALL_CHECK(num_updates == k);
   Opcode monoid = Opcode::kAdd;
-  const bool known = RecognizeMonoid(l.global(), attrs.to_apply, &monoid);
+  const bool known = RecognizeMonoid(ops.global(), attrs.to_apply, &monoid);
   for (int i = 0; i < k; ++i) {
     const Sharding* made = op.decision.produced[i];
     if (made->partial().empty()) continue;
     // Where the result is partial, the operand counts on one device only, and padded updates get
     // the identity.
     SHARDCALL_CHECK(known);
-    operands[i] = l.emitter().OnFirst(operands[i], made->partial(), made->partial_op());
+    operands[i] = ops.emitter().OnFirst(operands[i], made->partial(), made->partial_op());
     const int u = k + 1 + i;
     const Sharding& s = *op.decision.operands[u];
     std::vector<int> dims;
@@ -96,17 +96,17 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
       if (!window && s.IsDimSharded(d)) dims.push_back(d);
     }
     operands[u] =
-        l.emitter().MaskPadding(operands[u], op.operand_shapes[u], s, dims,
-                                b.Identity(monoid, b.type(operands[u]), ZeroSign::kExact));
+        ops.emitter().MaskPadding(operands[u], op.operand_shapes[u], s, dims,
+                                  b.Identity(monoid, b.type(operands[u]), ZeroSign::kExact));
   }
-  attrs.to_apply = l.CopyComputation(attrs.to_apply);
-  if (around.empty()) return l.Clone(op, operands, InternAttributes(l.context(), attrs));
+  attrs.to_apply = ops.CopyComputation(attrs.to_apply);
+  if (around.empty()) return ops.Clone(op, operands, InternAttributes(ops.context(), attrs));
   for (int i = 0; i < k; ++i) {
     const InstrId any = b.Zero(b.type(operands[i]));
     for (const auto& [d, rows] : around) operands[i] = WithRowsAround(b, operands[i], d, rows, any);
   }
   LocalIds results =
-      l.Flatten(b.Add(Opcode::kScatter, operands, InternAttributes(l.context(), attrs)));
+      ops.Flatten(b.Add(Opcode::kScatter, operands, InternAttributes(ops.context(), attrs)));
   for (InstrId& r : results) r = Middle(b, r, around);
   return results;
 }

@@ -13,7 +13,7 @@
 
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/exchange.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/sharded_window.h"
@@ -83,8 +83,8 @@ bool Complete(const OpQuery& op, Candidate* c) {
 // Rows that an exchange has brought, those of padding among them.
 class EdgeRows {
  public:
-  EdgeRows(Localizer& l, const LocalOp& op, const Exchange& e)
-      : l_(l), b_(l.builder()), e_(e), axes_(op.decision.operands[0]->dim(e.dim)) {}
+  EdgeRows(OpBuilder& ops, const LocalOp& op, const Exchange& e)
+      : ops_(ops), b_(ops.builder()), e_(e), axes_(op.decision.operands[0]->dim(e.dim)) {}
 
   // x with copies of the operand's first row before it, and of its last row behind it.
   InstrId WithCopies(InstrId x) {
@@ -107,7 +107,7 @@ class EdgeRows {
     return b_.BroadcastScalar(b_.ConstantInt(ElementType::kS32, v), b_.shape(like));
   }
   // The row of the operand that each element is in.
-  InstrId Rows(InstrId x) { return PlacesOf(l_.emitter(), x, e_.dim, axes_, e_.ranges); }
+  InstrId Rows(InstrId x) { return PlacesOf(ops_.emitter(), x, e_.dim, axes_, e_.ranges); }
   InstrId Before(InstrId x, int64_t row) {
     const InstrId rows = Rows(x);
     return b_.Compare(Direction::kLt, rows, Constant(row, rows));
@@ -124,7 +124,7 @@ class EdgeRows {
       at.push_back(std::clamp<int64_t>(row - e_.ranges.Start(i), 0, sizes[e_.dim] - 1));
     }
     std::vector<InstrId> starts(sizes.size(), b_.Zero(ElementType::kS32));
-    starts[e_.dim] = l_.emitter().OfShard(axes_, at);
+    starts[e_.dim] = ops_.emitter().OfShard(axes_, at);
     sizes[e_.dim] = 1;
     return Spread(b_.DynamicSlice(x, starts, sizes), shape);
   }
@@ -142,18 +142,18 @@ class EdgeRows {
     return b_.Broadcast(b_.Reshape(row, sizes), shape->dims(), others);
   }
 
-  Localizer& l_;
+  OpBuilder& ops_;
   GraphBuilder& b_;
   const Exchange& e_;
   const absl::Span<const AxisRef> axes_;
 };
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
-  if (op.decision.exchanges.empty()) return l.Clone(op, op.operands);
-  GraphBuilder& b = l.builder();
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return ops.Clone(op, op.operands);
+  GraphBuilder& b = ops.builder();
   SelectAndScatterAttrs attrs = op.instr.as<SelectAndScatterAttrs>();
   Opcode monoid;
-  SHARDCALL_CHECK(RecognizeMonoid(l.global(), attrs.scatter, &monoid));
+  SHARDCALL_CHECK(RecognizeMonoid(ops.global(), attrs.scatter, &monoid));
   const InstrId identity = b.Identity(monoid, b.type(op.operands[1]), ZeroSign::kExact);
   InstrId x = op.operands[0];
   ChangedWindow window(attrs.window);
@@ -165,18 +165,18 @@ LocalIds Emit(Localizer& l, const LocalOp& op) {
     for (int64_t i = 0; i < e.ranges.num_shards; ++i) {
       before.push_back(e.ranges.tile * i - e.ranges.Start(i));
     }
-    starts[e.dim] = l.emitter().OfShard(op.decision.operands[0]->dim(e.dim), before);
+    starts[e.dim] = ops.emitter().OfShard(op.decision.operands[0]->dim(e.dim), before);
     if (!IsPadded(op.instr.as<SelectAndScatterAttrs>().window, e.dim)) continue;
     window.SetPadding(e.dim, {});
-    edges.emplace_back(l, op, e);
+    edges.emplace_back(ops, op, e);
     x = edges.back().WithCopies(x);
   }
   attrs.window = window.window();
-  attrs.select = l.CopyComputation(attrs.select);
-  attrs.scatter = l.CopyComputation(attrs.scatter);
+  attrs.select = ops.CopyComputation(attrs.select);
+  attrs.scatter = ops.CopyComputation(attrs.scatter);
   const InstrId init = edges.empty() ? op.operands[2] : identity;
-  InstrId rows = b.Add(Opcode::kSelectAndScatter, {x, FilledOutside(l, op, 1, identity), init},
-                       InternAttributes(l.context(), attrs));
+  InstrId rows = b.Add(Opcode::kSelectAndScatter, {x, FilledOutside(ops, op, 1, identity), init},
+                       InternAttributes(ops.context(), attrs));
   for (EdgeRows& e : edges) rows = e.WithCopiesAdded(rows, monoid, identity);
   const InstrId tile = b.DynamicSlice(rows, starts, op.result_shapes[0]->dims());
   if (edges.empty()) return {tile};

@@ -4,7 +4,7 @@
 // the result is their sum.
 #include <vector>
 
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/exchanged.h"
 #include "shardcall/partitioner/spmd/strategies/own_rows.h"
@@ -43,21 +43,21 @@ bool Complete(const OpQuery& op, Candidate* c) {
 }
 
 // Cuts this device's tile of the result out of the rows that it has got along sharded dimensions.
-LocalIds Cut(Localizer& l, const LocalOp& op, InstrId rows) {
+LocalIds Cut(OpBuilder& ops, const LocalOp& op, InstrId rows) {
   SliceAttrs attrs = op.instr.as<SliceAttrs>();
   std::vector<int64_t> starts(attrs.starts.begin(), attrs.starts.end());
   std::vector<int64_t> limits(attrs.limits.begin(), attrs.limits.end());
   for (int d = 0; d < op.instr.shape->rank(); ++d) {
     if (!op.decision.produced[0]->IsDimSharded(d)) continue;
     starts[d] = 0;
-    limits[d] = l.builder().shape(rows)->dim(d);
+    limits[d] = ops.builder().shape(rows)->dim(d);
   }
   attrs.starts = starts;
   attrs.limits = limits;
-  return l.Clone(op, {rows}, InternAttributes(l.context(), attrs));
+  return ops.Clone(op, {rows}, InternAttributes(ops.context(), attrs));
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) { return Cut(l, op, op.operands[0]); }
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) { return Cut(ops, op, op.operands[0]); }
 
 // The operand is a pad or a slice, and its source is exchanged.
 int DimThrough(const SliceAttrs& attrs, const Source& source, const Shape* in,
@@ -76,14 +76,14 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-LocalIds EmitThrough(Localizer& l, const LocalOp& op) {
+LocalIds EmitThrough(OpBuilder& ops, const LocalOp& op) {
   const auto& attrs = op.instr.as<SliceAttrs>();
   const Shape* in = op.operand_shapes[0];
   const Sharding* result = op.decision.produced[0];
-  const Source source = SourceOfOperand(l, op, 0);
+  const Source& source = op.sources[0].source;
   const int d = DimThrough(attrs, source, in, result);
   const ShardRanges rows = RangesOf(attrs, in, op.instr.shape, d, result->num_shards(d));
-  return Cut(l, op, ReadThrough(l, op, 0, d, RangesOfSource(source, d, rows)));
+  return Cut(ops, op, ReadThrough(ops, op.sources[0], d, RangesOfSource(source, d, rows)));
 }
 
 // Dimensions of which a part is taken, without strides, are reduction factors of the operand alone.
@@ -98,8 +98,8 @@ bool SumRule(const OpQuery& op, ShardingRule* rule) {
   return any;
 }
 
-LocalIds EmitSum(Localizer& l, const LocalOp& op) {
-  GraphBuilder& b = l.builder();
+LocalIds EmitSum(OpBuilder& ops, const LocalOp& op) {
+  GraphBuilder& b = ops.builder();
   const auto& attrs = op.instr.as<SliceAttrs>();
   const Sharding& in = *op.decision.operands[0];
   std::vector<int64_t> starts(attrs.starts.begin(), attrs.starts.end());
@@ -115,7 +115,7 @@ LocalIds EmitSum(Localizer& l, const LocalOp& op) {
   }
   const InstrId cut = b.Slice(op.operands[0], starts, limits, attrs.strides);
   if (rows.empty()) return {cut};
-  return {TakeOwnRows(l, cut, op.operand_shapes[0], in, rows)};
+  return {TakeOwnRows(ops, cut, op.operand_shapes[0], in, rows)};
 }
 
 }  // namespace

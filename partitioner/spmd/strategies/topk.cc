@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/last_of_all.h"
-#include "shardcall/partitioner/spmd/localize/localizer.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -56,20 +56,20 @@ InstrId TakeAlongLine(GraphBuilder& b, InstrId values, InstrId places) {
   return b.Add(Opcode::kGather, {values, places}, InternAttributes(b.context(), attrs));
 }
 
-LocalIds Emit(Localizer& l, const LocalOp& op) {
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   const Shape* global = op.operand_shapes[0];
   const Sharding& s = *op.decision.operands[0];
   const int line = global->rank() - 1;
-  if (line < 0 || !s.IsDimSharded(line)) return l.Clone(op, op.operands);
-  GraphBuilder& b = l.builder();
+  if (line < 0 || !s.IsDimSharded(line)) return ops.Clone(op, op.operands);
+  GraphBuilder& b = ops.builder();
   const TopKAttrs& attrs = op.instr.as<TopKAttrs>();
   const ElementType type = b.type(op.operands[0]);
   const InstrId last = b.ConstantBits(type, LastOfAllBits(type, attrs.largest));
-  const InstrId x = l.emitter().MaskPadding(op.operands[0], global, s, {line}, last);
+  const InstrId x = ops.emitter().MaskPadding(op.operands[0], global, s, {line}, last);
   LocalIds mine = Best(b, x, attrs, std::min(attrs.k, b.shape(x)->dim(line)));
-  const InstrId start = l.emitter().TileStart(s, global, line);
+  const InstrId start = ops.emitter().TileStart(s, global, line);
   mine[1] = b.Binary(Opcode::kAdd, mine[1], b.BroadcastScalar(start, b.shape(mine[1])));
-  for (InstrId& part : mine) part = l.emitter().AllGather(part, line, s.dim(line));
+  for (InstrId& part : mine) part = ops.emitter().AllGather(part, line, s.dim(line));
   const LocalIds best = Best(b, mine[0], attrs, attrs.k);
   return {best[0], TakeAlongLine(b, mine[1], best[1])};
 }
