@@ -34,6 +34,11 @@ namespace shardcall SHARDCALL_PUBLIC {
 enum class RuleLevel : uint8_t { kBatchDims, kRule, kCallbacks };
 absl::string_view RuleLevelName(RuleLevel level);  // "batch_dims", "rule", "callbacks"
 
+class LocalCall;  // rule_callbacks.h
+// Computes this device's results, in the shapes LocalCall::LocalResult, from the local operands.
+using LocalBody = std::function<absl::StatusOr<std::vector<InstrId>>(
+    LocalCall& call, absl::Span<const InstrId> operands)>;
+
 // The three callbacks. All get leaf shapes and shardings (tuples flattened). Each may be null:
 // propagation then does not pass that call in that direction, and `partition` alone chooses the
 // shardings. A callback must depend on nothing but its arguments, and not on the instruction's
@@ -50,6 +55,10 @@ struct PartitionerCallbacks {
       infer_sharding_from_operands = {};
   // Chooses final shardings and builds the local computation.
   std::function<absl::Status(PartitionContext& context)> partition = {};
+  // Of a target whose callbacks are made from a rule and a body (RegisterRuleWithBody): the body.
+  // The partitioner then plans a call by the rule, as that of any op, and the body builds it; the
+  // callbacks are for other partitioners.
+  LocalBody body = {};
   // Version of the callbacks' behaviour, part of cache keys.
   int version = 1;
   // A call with side effects may say sharding={replicated}: it then runs on

@@ -70,20 +70,7 @@ absl::Status PartitionByRule(PartitionContext& context, const TargetRule& target
   FactorAssignment factors = Factors(rule, call);
   Project(0, operands, &factors);
   Project(num_operands, results, &factors);
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Operands(context, rule, factors));
-  LocalCall local_call(context, rule, factors);
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> made, body(local_call, local));
-  if (made.size() != call.results.size()) {
-    return absl::InternalError(
-        absl::StrCat("its body made ", made.size(), " of ", call.results.size(), " results"));
-  }
-  for (size_t k = 0; k < made.size(); ++k) {
-    const int t = num_operands + static_cast<int>(k);
-    const Sharding* s =
-        call.results[k]->IsArray() ? factors.TensorSharding(*call.context, t) : nullptr;
-    SHARDCALL_RETURN_IF_ERROR(context.SetResult(static_cast<int>(k), {made[k]}, s));
-  }
-  return absl::OkStatus();
+  return BuildByRule(context, rule, factors, body);
 }
 
 }  // namespace
@@ -207,6 +194,26 @@ absl::StatusOr<InstrId> LocalCall::AllGather(InstrId x, int dim, absl::string_vi
   return out.id;
 }
 
+absl::Status internal::BuildByRule(PartitionContext& context, const ShardingRule& rule,
+                                   const FactorAssignment& factors, const LocalBody& body) {
+  const CustomCallView& call = context.call();
+  const int num_operands = static_cast<int>(call.operands.size());
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> local, Operands(context, rule, factors));
+  LocalCall local_call(context, rule, factors);
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<InstrId> made, body(local_call, local));
+  if (made.size() != call.results.size()) {
+    return absl::InternalError(
+        absl::StrCat("its body made ", made.size(), " of ", call.results.size(), " results"));
+  }
+  for (size_t k = 0; k < made.size(); ++k) {
+    const int t = num_operands + static_cast<int>(k);
+    const Sharding* s =
+        call.results[k]->IsArray() ? factors.TensorSharding(*call.context, t) : nullptr;
+    SHARDCALL_RETURN_IF_ERROR(context.SetResult(static_cast<int>(k), {made[k]}, s));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                                   std::vector<RuleAlternative> alternatives, LocalBody body,
                                   std::string source) {
@@ -239,10 +246,10 @@ absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
     }
     return out;
   };
-  callbacks.partition = [rules, target,
-                         body = std::move(body)](PartitionContext& context) -> absl::Status {
+  callbacks.partition = [rules, target, body](PartitionContext& context) -> absl::Status {
     return PartitionByRule(context, *rules->Find(target, ""), body);
   };
+  callbacks.body = std::move(body);
   return registry.RegisterCallbacksOfRule(std::move(target), std::move(alternatives),
                                           std::move(callbacks), std::move(source));
 }

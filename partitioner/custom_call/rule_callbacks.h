@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets whose dimensions a rule describes, but whose shards need more than a call of the target:
 // for example indices that must be relative to the shard's first element, or partial results that
-// are combined in a special way. Such a target registers a rule and a body, and its three
-// callbacks are made from them.
+// are combined in a special way. Such a target registers a rule and a body. The partitioner plans
+// its calls by the rule: it compares the candidates by what each of them sends, the collectives of
+// the body among it. Three callbacks are made from both, for other partitioners.
 //
 // In the rule, a factor may occur in results only (the body computes its part of the result), and
 // a pass-through factor may be missing from a result (the body combines over it). A reduction
@@ -15,7 +16,6 @@
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -78,16 +78,24 @@ class LocalCall {
   const FactorAssignment& factors_;
 };
 
-// Computes this device's results, in the shapes LocalResult, from the local operands.
-using LocalBody = std::function<absl::StatusOr<std::vector<InstrId>>(
-    LocalCall& call, absl::Span<const InstrId> operands)>;
-
-// Registers `target` with the callbacks that follow from a rule and a body; `alternatives` as for
-// RegisterRules, but without compounds. Misuse in a body is E120 or E021 to E025.
+// Registers `target` with a rule and a body; `alternatives` as for RegisterRules, but without
+// compounds. A body depends on its arguments alone: it is also called to see what it sends. Misuse
+// in a body is E120 or E021 to E025.
 absl::Status RegisterRuleWithBody(TargetRegistry& registry, std::string target,
                                   std::vector<RuleAlternative> alternatives, LocalBody body,
                                   std::string source = "program");
 
+}  // namespace shardcall
+
+namespace shardcall {
+inline namespace internal {
+
+// Builds the call of `context` by its rule: takes the operands as `factors` shard them, pads them,
+// and sets what the body makes of them as results.
+absl::Status BuildByRule(PartitionContext& context, const ShardingRule& rule,
+                         const FactorAssignment& factors, const LocalBody& body);
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CALLBACKS_H_

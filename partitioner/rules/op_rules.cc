@@ -114,6 +114,7 @@ struct RuleTable::Impl {
     const TargetRule* target = nullptr;
     bool has_rule = true;
     bool by_callback = false;
+    const LocalBody* body = nullptr;
     const ShardingRule* rule = nullptr;  // null: none
   };
 
@@ -254,9 +255,12 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
     return;
   }
   if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {
-    entry->op_class = OpClass::kCallbacks;
-    if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
-    return;
+    if (entry->target->callbacks.body == nullptr) {
+      entry->op_class = OpClass::kCallbacks;
+      if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
+      return;
+    }
+    entry->body = &entry->target->callbacks.body;
   }
   // Check the shape first: for a wrong shape the rule's error would only say that a factor has two
   // sizes.
@@ -301,6 +305,10 @@ const TargetRule* RuleTable::target(InstrId i) {
     return nullptr;
   }
   return impl_->Get(i)->target;
+}
+
+const LocalBody* RuleTable::body(InstrId i) {
+  return target(i) == nullptr ? nullptr : impl_->Get(i)->body;
 }
 
 const void* RuleTable::kind(InstrId i) { return impl_->Get(i); }

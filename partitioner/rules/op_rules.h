@@ -36,7 +36,7 @@ enum class OpClass : uint8_t {
   kRule,        // a factor rule (rule() is never null)
   kStructural,  // tuples, parameters, while, call, conditional, constants, tokens
   kAnnotation,  // Program::annotation says which
-  kCallbacks,   // a custom call with three callbacks
+  kCallbacks,   // a custom call with three callbacks, and without a body
   kManualOnly,  // partition-id and collectives: copied, legal in manual regions
   kOnShards,    // a call that each device makes with its shards as they are (RunsOnShards)
   kMissing,     // custom call without a rule: E101 if anything sharded meets it
@@ -62,6 +62,8 @@ class RuleTable {
   const TargetRule* target(InstrId i);
   // The call has its own rule (kRule), and its target has a registered partition callback.
   bool PartitionedByCallback(InstrId i);
+  // What builds a custom call that is planned by the rule of its target; null: the call itself.
+  const LocalBody* body(InstrId i);
   // Equal for instructions of one opcode with equal attributes and shapes.
   const void* kind(InstrId i);
   // Whether it is known how to partition a custom call: from the call itself, from the registry,

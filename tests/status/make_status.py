@@ -244,7 +244,7 @@ def ops_section():
     script = os.path.join(HERE, '..', 'differential', 'ops', 'ops.py')
     with tempfile.TemporaryDirectory() as directory:
         made = os.path.join(directory, 'ops.md')
-        run = subprocess.run([sys.executable, script, '--table=' + made],
+        run = subprocess.run([sys.executable, script, '--all', '--table=' + made],
                              stdout=subprocess.PIPE, text=True, check=False)
         sys.stderr.write(run.stdout)
         if not os.path.exists(made):

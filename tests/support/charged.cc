@@ -62,7 +62,7 @@ std::string WhyChargedOtherwise(const PartitionedProgram& program, const SpmdOpt
   std::vector<int> collectives(m.num_instructions());
   for (const CollectiveRecord& r : emitted->collectives) {
     const CollectiveCause::Kind kind = r.cause.kind;
-    if (kind != CollectiveCause::Kind::kOperand && kind != CollectiveCause::Kind::kResult) continue;
+    if (kind == CollectiveCause::Kind::kProgram || kind == CollectiveCause::Kind::kCarry) continue;
     sent[r.cause.consumer.value] += r.bytes_moved;
     ++collectives[r.cause.consumer.value];
   }

@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<LocalValue>> CallbackContext::AddProgram(
   SHARDCALL_ASSIGN_OR_RETURN(const SpliceResult spliced,
                              Splice(module, ids, builder_.metadata(), &ops_.shared().next_channel,
                                     &ops_.local(), ops_.builder().computation()));
-  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  ops_.emitter().set_cause(cause_);
   for (InstrId c : spliced.collectives) ops_.emitter().RecordAsWritten(c, n);
   std::vector<LocalValue> out;
   for (InstrId leaf : ops_.Flatten(spliced.root)) out.push_back({leaf});

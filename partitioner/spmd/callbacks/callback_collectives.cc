@@ -24,7 +24,7 @@ absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
   if (!EngineReduces(op, ops_.builder().type(x.id))) {
-    ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    ops_.emitter().set_cause(cause_);
     return LocalValue{ops_.emitter().AllReduce(x.id, axes, op)};
   }
   const ReplicaGroups& groups = ops_.emitter().Groups(axes);
@@ -44,7 +44,7 @@ absl::StatusOr<LocalValue> CallbackContext::ReduceScatter(LocalValue x, int dim,
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
   if (!EngineReduces(op, ops_.builder().type(x.id))) {
-    ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+    ops_.emitter().set_cause(cause_);
     return LocalValue{ops_.emitter().ReduceScatter(x.id, dim, axes, op)};
   }
   const ReplicaGroups& groups = ops_.emitter().Groups(axes);
@@ -101,7 +101,7 @@ absl::StatusOr<LocalValue> CallbackContext::CollectivePermute(
       targets.push_back(group[to]);
     }
   }
-  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  ops_.emitter().set_cause(cause_);
   SHARDCALL_ASSIGN_OR_RETURN(
       const LocalValue y, Made(builder_.CollectivePermute(x.id, sources, targets, NextChannel())));
   ops_.emitter().Record(y.id, view_.mesh->num_devices(), 1);
@@ -118,7 +118,7 @@ absl::StatusOr<LocalValue> CallbackContext::Reshard(LocalValue x, const Shape* g
   SHARDCALL_ASSIGN_OR_RETURN(to, view_.Checked(to, global, "the value to reshard"));
   SHARDCALL_RETURN_IF_ERROR(CheckWhole(to));
   SHARDCALL_RETURN_IF_ERROR(CheckShard(x, global, from, "the value to reshard"));
-  return LocalValue{ops_.ReshardForCallback(id_, x.id, global, from, to)};
+  return LocalValue{ops_.ReshardInCall(cause_, x.id, global, from, to)};
 }
 
 absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) const {
@@ -129,7 +129,7 @@ absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) con
 absl::StatusOr<LocalValue> CallbackContext::Collective(absl::StatusOr<InstrId> id,
                                                        const ReplicaGroups& groups) {
   SHARDCALL_ASSIGN_OR_RETURN(const LocalValue x, Made(std::move(id)));
-  ops_.emitter().set_cause({CollectiveCause::Kind::kCallback, id_, 0});
+  ops_.emitter().set_cause(cause_);
   ops_.emitter().Record(x.id, groups.group_size, groups.num_groups);
   return x;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,6 +29,7 @@ class CallbackContext : public PartitionContext {
   // The shard of operand i (flat) under a sharding.
   using Operands = std::function<InstrId(int i, const Sharding* sharding)>;
 
+  // What it adds has the cause that the emitter has now.
   CallbackContext(OpBuilder& ops, InstrId id, const Decision& d, Operands operands);
 
   const CustomCallView& call() const override { return view_; }
@@ -101,6 +103,7 @@ class CallbackContext : public PartitionContext {
   OpBuilder& ops_;
   InstrId id_;
   const Decision& decision_;
+  const CollectiveCause cause_;  // of all collectives of the call
   CustomCallView view_;
   CheckedBuilder builder_;
   const Operands operands_;
@@ -110,6 +113,11 @@ class CallbackContext : public PartitionContext {
   int seen_ = 0;             // number of instructions noted so far
   size_t records_seen_ = 0;  // number of collective records noted so far
 };
+
+// Calls a function of the target's author, which may throw. `what` names it in errors: E121, or the
+// function's own with a code.
+absl::Status AskAuthor(const CustomCallView& call, absl::string_view what,
+                       absl::FunctionRef<absl::Status()> ask);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -14,42 +14,39 @@
 
 namespace shardcall {
 inline namespace internal {
-namespace {
 
-// Calls the author's function, which may throw.
-absl::Status Ask(const TargetRule& target, absl::string_view instruction,
-                 CallbackContext* context) {
-  std::string what;
+absl::Status AskAuthor(const CustomCallView& call, absl::string_view what,
+                       absl::FunctionRef<absl::Status()> ask) {
+  std::string failed;
   absl::StatusCode code = absl::StatusCode::kInternal;
   try {
-    const absl::Status status = target.callbacks.partition(*context);
+    const absl::Status status = ask();
     if (!DiagnosticCode(status).empty()) {
       return In(status,
-                absl::StrCat("the partition callback of \"", target.target, "\", %", instruction));
+                absl::StrCat("the ", what, " of \"", call.target, "\", %", call.instruction));
     }
     if (status.ok()) return status;
-    what = FailedText(status.message());
+    failed = FailedText(status.message());
     code = status.code();
   } catch (const std::exception& thrown) {
-    what = absl::StrCat("threw: ", thrown.what());
+    failed = absl::StrCat("threw: ", thrown.what());
   } catch (...) {
-    what = "threw";
+    failed = "threw";
   }
   return ToStatus({.code = "E121",
-                   .message = absl::StrCat("partition callback of \"", target.target, "\" (%",
-                                           instruction, ") ", what),
-                   .fix = "correct the target's partition callback"},
+                   .message = absl::StrCat(what, " of \"", call.target, "\" (%", call.instruction,
+                                           ") ", failed),
+                   .fix = absl::StrCat("correct the target's ", what)},
                   code);
 }
 
-}  // namespace
-
 absl::Status Localizer::VerifyCallbacks() {
-  if (!unverified_.valid()) return absl::OkStatus();
+  const InstrId first = ops_.unverified();
+  if (!first.valid()) return absl::OkStatus();
   const absl::Status status = VerifyModule(local(), "the local program");
   if (status.ok()) return status;
   const CustomCallView view =
-      ViewCustomCall(global_, unverified_, program_.mesh, program_.manual_axes(unverified_));
+      ViewCustomCall(global_, first, program_.mesh, program_.manual_axes(first));
   return view.Misfit(absl::StrCat("what its callback, or one behind it, built does not verify: ",
                                   status.message()),
                      "", "");
@@ -64,6 +61,7 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
     return Get(leaves[i].first, leaves[i].second, sharding,
                {CollectiveCause::Kind::kOperand, id, i});
   };
+  emitter().set_cause({CollectiveCause::Kind::kCallback, id, 0});
   CallbackContext context(ops_, id, d, operand);
   if (callback_memo_ == nullptr) callback_memo_ = std::make_shared<CallbackMemo>();
   std::vector<const Sharding*> states(d.operands.begin(), d.operands.end());
@@ -80,9 +78,11 @@ absl::Status Localizer::LocalizeCallbacks(InstrId id, const Decision& d) {
     StoreResults(id, made, results);
     return ops_.status();
   }
-  SHARDCALL_RETURN_IF_ERROR(Ask(*ops_.rules().target(id), global_.instr(id).name, &context));
+  SHARDCALL_RETURN_IF_ERROR(AskAuthor(context.call(), "partition callback", [&] {
+    return ops_.rules().target(id)->callbacks.partition(context);
+  }));
   SHARDCALL_RETURN_IF_ERROR(context.CheckAllSet());
-  if (context.structure_open() && !unverified_.valid()) unverified_ = id;
+  if (context.structure_open()) ops_.NoteUnverified(id);
   const CallbackRecord record = context.TakeRecord();
   if (!for_effect && !record.ambiguous) callback_memo_->known.emplace(key, record);
   Decision made = d;

@@ -246,6 +246,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   }
   emitter().set_cause({CollectiveCause::Kind::kOperand, id, 0});
   const LocalIds produced = strategy.emit(ops_, op);
+  if (!ops_.status().ok()) return ops_.status();
   CheckExchanges(id, first);
   StoreResults(id, d, produced);
   return ops_.status();

@@ -90,7 +90,6 @@ class Localizer {
   void MakeHeader();
 
   std::shared_ptr<CallbackMemo> callback_memo_;
-  InstrId unverified_;  // the first call whose callback changed the module directly
 
   const Program& program_;
   const Plan& plan_;

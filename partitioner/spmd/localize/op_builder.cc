@@ -58,15 +58,14 @@ void OpBuilder::CheckBytes(double bytes, absl::FunctionRef<std::string()> what) 
   Fail(ToStatus(d));
 }
 
-InstrId OpBuilder::ReshardForCallback(InstrId call, InstrId x, const Shape* global,
-                                      const Sharding* from, const Sharding* to) {
+InstrId OpBuilder::ReshardInCall(const CollectiveCause& cause, InstrId x, const Shape* global,
+                                 const Sharding* from, const Sharding* to) {
   if (from == to) return x;
   CheckBytes(PlanReshard(context(), global, from, to).bytes, [&] {
-    return absl::StrCat("a reshard of a value by the partition callback of %",
-                        program_.module.instr(call).name, " from ", from->ToString(), " to ",
-                        to->ToString());
+    return absl::StrCat("a reshard of a value within %", program_.module.instr(cause.consumer).name,
+                        " from ", from->ToString(), " to ", to->ToString());
   });
-  emitter().set_cause({CollectiveCause::Kind::kCallback, call, 0});
+  emitter().set_cause(cause);
   return emitter().Reshard(x, global, from, to);
 }
 

@@ -64,12 +64,17 @@ class OpBuilder {
   // What is built is of no use after a failure; the first one is kept.
   void Fail(absl::Status status) { status_.Update(std::move(status)); }
   const absl::Status& status() const { return status_; }
+  // The body or callback of this call changed the module directly: all is to be verified.
+  void NoteUnverified(InstrId call) {
+    if (!unverified_.valid()) unverified_ = call;
+  }
+  InstrId unverified() const { return unverified_; }  // the first one
   // E210 if `what` moves more than --max-reshard-bytes.
   void CheckBytes(double bytes, absl::FunctionRef<std::string()> what);
 
-  // A value that a body or a callback of custom call `call` reshards.
-  InstrId ReshardForCallback(InstrId call, InstrId x, const Shape* global, const Sharding* from,
-                             const Sharding* to);
+  // A value that the body or the callback of the custom call in `cause` reshards.
+  InstrId ReshardInCall(const CollectiveCause& cause, InstrId x, const Shape* global,
+                        const Sharding* from, const Sharding* to);
 
   // Elements of a local tuple (or the value itself) as flat leaves, and back.
   LocalIds Flatten(InstrId value);
@@ -100,6 +105,7 @@ class OpBuilder {
   std::unique_ptr<Emitter> emitter_;
   WholeCopies whole_copies_;
   absl::Status status_;
+  InstrId unverified_;
 };
 
 // The operands of `op` with the shapes that the instruction has, tuples reassembled.

@@ -29,6 +29,13 @@ struct AccumulatedResult {
   friend bool operator==(const AccumulatedResult& a, const AccumulatedResult& b) = default;
 };
 
+// What a body needs to build its call while it is planned.
+struct PlanInputs {
+  const Program& program;
+  RuleTable& rules;
+  const SpmdOptions& options;
+};
+
 // An op with its rule, and the flat leaves of its operands and results. What is decided for it is
 // decided for all ops with the same rule and states, so nothing else of them may be looked at, such
 // as the values of operands.
@@ -48,6 +55,7 @@ struct OpQuery {
   // operands beyond its end, all.
   absl::Span<const double> shares = {};
   AccumulatedResult accumulated = {};
+  const PlanInputs* body = nullptr;  // for a custom call whose target has a body
 
   const Instruction& instr() const { return module.instr(id); }
   const Shape* result(int k) const { return instr().shape->leaf(k); }

@@ -106,6 +106,7 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   for (const Source& s : sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
   const Invariants::Shares shares = invariants_.OfOperands(id);
   for (double s : shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
+  const bool body = instr.opcode == Opcode::kCustomCall && rules_.body(id) != nullptr;
   const AccumulatedResult accumulated = waiting_.AccumulatedFrom(id);
   hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(accumulated.share)));
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
@@ -119,8 +120,10 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   if (entry == nullptr) {
     ++plan_.memo_misses;
     const Shapes shapes = table_.OperandShapes(id);
-    const OpQuery query{module_, id,         &rule,   shapes, operands,   copies,
-                        wanted,  first_with, sources, shares, accumulated};
+    const PlanInputs inputs{program_, rules_, options_};
+    const OpQuery query{module_,  id,     &rule,       shapes,
+                        operands, copies, wanted,      first_with,
+                        sources,  shares, accumulated, body ? &inputs : nullptr};
     entry = Decide(query, region);
     memo_.decisions.Insert(hash, entry);
   } else {
@@ -129,7 +132,7 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   table_.Charge(entry->decision->bytes, entry->decision->seconds - entry->decision->saved);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
-  if (instr.opcode == Opcode::kCustomCall) {
+  if (instr.opcode == Opcode::kCustomCall && !body) {  // a body sees to both
     WarnOfLackingResults(id, *entry->decision);
     CheckUneven(id, *entry->decision);
   }

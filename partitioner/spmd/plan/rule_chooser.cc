@@ -220,7 +220,9 @@ void RuleChooser::OfferAmong(const OpQuery& op, const Strategy& strategy, const 
 
 const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
   Comparison comparison;
-  for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
+  const Strategy* const body = &kBodyStrategy;
+  for (const Strategy* strategy :
+       op.body != nullptr ? absl::MakeConstSpan(&body, 1) : StrategiesOf(op.instr().opcode)) {
     if (strategy->rule == nullptr) {
       Offer(op, *strategy, &comparison);
       continue;

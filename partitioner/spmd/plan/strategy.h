@@ -58,6 +58,12 @@ struct Strategy {
 // The strategies of an op, its own first; more than one compete.
 absl::Span<const Strategy* const> StrategiesOf(Opcode opcode);
 inline const Strategy& StrategyOf(Opcode opcode) { return *StrategiesOf(opcode)[0]; }
+// That of a custom call whose target has a body, which builds it.
+extern const Strategy kBodyStrategy;
+// The strategy of an op that competes with no other of its own.
+inline const Strategy& OwnStrategy(Opcode opcode, bool has_body) {
+  return has_body ? kBodyStrategy : StrategyOf(opcode);
+}
 // Whether one of them reads OpQuery::sources.
 bool ReadsSources(Opcode opcode);
 // The strategies that every op with a rule can use beside its own.

@@ -48,21 +48,25 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
 }
 
 // On the shards that it moves to, the op runs as it would if its operands had come so.
-const Strategy& Own(const Instruction& instr) { return StrategyOf(instr.opcode); }
+const Strategy& Own(const OpQuery& op) {
+  return OwnStrategy(op.instr().opcode, op.body != nullptr);
+}
 bool Crosses(const OpQuery& op, int f) {
-  const auto crosses = Own(op.instr()).crosses;
+  const auto crosses = Own(op).crosses;
   return crosses != nullptr && crosses(op, f);
 }
 bool Complete(const OpQuery& op, Candidate* c) {
-  const auto complete = Own(op.instr()).complete;
+  const auto complete = Own(op).complete;
   return complete == nullptr || complete(op, c);
 }
 double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
                const Decision& decision) {
-  return StrategySeconds(Own(instr), cost, module, instr, decision);
+  return StrategySeconds(StrategyOf(instr.opcode), cost, module, instr, decision);
 }
 
-LocalIds Emit(OpBuilder& ops, const LocalOp& op) { return Own(op.instr).emit(ops, op); }
+LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
+  return OwnStrategy(op.instr.opcode, ops.rules().body(op.id) != nullptr).emit(ops, op);
+}
 
 }  // namespace
 

@@ -220,9 +220,8 @@ TEST(ReshardLimit, HoldsForWhatPartitionCallbacksReshard) {
   x = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}
   ROOT c = f32[64,64] custom-call(x), custom_call_target="mine", sharding={replicated}
 )";
-  EXPECT_THAT(
-      Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1000}}),
-      Fails("E210", "a reshard of a value by the partition callback of %c from [{\"x0\"}, {}]"));
+  EXPECT_THAT(Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1000}}),
+              Fails("E210", "a reshard of a value within %c from [{\"x0\"}, {}]"));
   EXPECT_TRUE(Refused(text, 4, {.targets = &targets, .spmd = {.max_reshard_bytes = 1 << 20}}).ok());
 }
 
