@@ -19,11 +19,11 @@ struct Row {
   absl::string_view name;
   double CostModel::* field;
 };
-constexpr Row kRows[] = {{"bandwidth", &CostModel::bandwidth},
-                         {"flops", &CostModel::flop_rate},
-                         {"memory", &CostModel::memory_rate},
-                         {"latency", &CostModel::latency},
-                         {"trips", &CostModel::trip_count}};
+constexpr Row kRows[] = {
+    {"bandwidth", &CostModel::bandwidth}, {"flops", &CostModel::flop_rate},
+    {"memory", &CostModel::memory_rate},  {"latency", &CostModel::latency},
+    {"trips", &CostModel::trip_count},    {"host_devices", &CostModel::host_devices},
+    {"network", &CostModel::network}};
 
 // Machines by name. The latency of the accelerators is the default one: their makers state none.
 struct Machine {
@@ -78,8 +78,8 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
                      .message = absl::StrCat("a cost cannot be read: \"",
                                              absl::StripAsciiWhitespace(part), "\""),
                      .expected = absl::StrCat(
-                         "bandwidth, flops, memory (per second), latency (seconds) or trips, = and "
-                         "a positive number; before these, ",
+                         "bandwidth, flops, memory, network (per second), latency (seconds), trips "
+                         "or host_devices, = and a positive number; before these, ",
                          absl::StrJoin(kMachines, ", ",
                                        [](std::string* out, const Machine& machine) {
                                          absl::StrAppend(out, machine.name);
@@ -87,6 +87,15 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
                          " or no machine"),
                      .found = std::string(absl::StripAsciiWhitespace(part)),
                      .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
+  }
+  if ((out.host_devices > 0) != (out.network > 0) ||
+      out.host_devices != std::floor(out.host_devices)) {
+    return ToStatus(
+        {.code = "E211",
+         .message = "the hosts of a machine are not described",
+         .expected = "a whole number of host_devices, and the network between hosts",
+         .found = absl::StrCat("host_devices=", out.host_devices, ", network=", out.network),
+         .fix = "write for example --cost=h100,host_devices=8,network=50e9"});
   }
   return out;
 }

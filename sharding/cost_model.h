@@ -11,6 +11,19 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+// What one device sends in some collectives.
+struct Traffic {
+  double bytes = 0;
+  double between_hosts = 0;  // of these, those to other hosts
+  int collectives = 0;
+  Traffic& operator+=(const Traffic& t) {
+    bytes += t.bytes;
+    between_hosts += t.between_hosts;
+    collectives += t.collectives;
+    return *this;
+  }
+};
+
 // Cost of a choice = bytes sent / bandwidth + collectives x latency + flops / flop_rate + bytes
 // touched / memory_rate, all per device. Only ratios matter. By bytes sent alone, computing
 // everything on every device would be free. The defaults are those of an accelerator.
@@ -20,10 +33,18 @@ struct CostModel {
   double memory_rate = 2e12;  // bytes per second: everything else, bytes touched
   double latency = 2e-6;      // seconds per collective
   double trip_count = 16;     // assumed for a loop whose trip count is unknown
+  // Devices with successive ids that share a host, and the bytes per second that each of them
+  // sends to other hosts. 0: one host has all devices.
+  double host_devices = 0;
+  double network = 0;
 
   // The time of `collectives` collectives in which a device sends `bytes` in all.
   double Seconds(double bytes, int collectives = 1) const {
     return bytes / bandwidth + collectives * latency;
+  }
+  double Seconds(const Traffic& t) const {
+    const double within = Seconds(t.bytes - t.between_hosts, t.collectives);
+    return t.between_hosts > 0 ? within + t.between_hosts / network : within;
   }
   // The time of sums of `products` products in all, each a multiplication and an addition: for a
   // dot of [m,k] and [k,n], m x k x n of them.
@@ -39,7 +60,8 @@ constexpr CostModel HostCosts() {
 
 // "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16"; fields that are not named
 // keep their value in `base`. A machine's name sets all fields but the trips: "h100, latency=5e-6";
-// it comes first. E211 for an unknown name or a value that is not a positive number.
+// it comes first. "host_devices=8, network=25e9" go together. E211 for an unknown name, a value
+// that is not a positive number, a part of a device, or one of these two alone.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

@@ -18,6 +18,7 @@
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/hosts.h"
 
 namespace shardcall {
 namespace {
@@ -139,6 +140,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   SHARDCALL_RETURN_IF_ERROR(program.status());
   Observe(options, "import");
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
+  SetHosts(out->program.module.context(), options.spmd.cost);
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
   StageTimer timer(&out->times.propagate);

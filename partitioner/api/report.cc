@@ -158,6 +158,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                                 {"bytes_in", r.bytes_in},
                                 {"bytes_moved", r.bytes_moved},
                                 {"bytes_needed", Needed(r)},
+                                {"bytes_between_hosts", r.between_hosts},
                                 {"trip_count", r.trip_count},
                                 {"cause", CauseText(p, r)}});
   }
@@ -199,6 +200,8 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                      {"flops_per_s", options.cost.flop_rate},
                      {"memory_bytes_per_s", options.cost.memory_rate},
                      {"latency_s", options.cost.latency},
+                     {"host_devices", options.cost.host_devices},
+                     {"network_bytes_per_s", options.cost.network},
                      {"trip_count", options.cost.trip_count}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }

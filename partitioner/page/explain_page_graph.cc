@@ -41,7 +41,8 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       const Instruction& i = m.instr(id);
       if (const int k = record_of[id.value]; k >= 0) {
         flush();
-        const double s = cost.Seconds(local.collectives[k].bytes_moved);
+        const CollectiveRecord& r = local.collectives[k];
+        const double s = cost.Seconds({r.bytes_moved, r.between_hosts, 1});
         events.push_back({1, s, k});
         seconds[c.value] += s;
         continue;

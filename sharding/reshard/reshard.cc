@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/hosts.h"
 #include "shardcall/sharding/reshard/permute_sources.h"
 #include "shardcall/sharding/reshard/reshard_search.h"
 
@@ -45,7 +46,9 @@ struct PlanKey {
 };
 
 struct PlanCache {
-  absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>> plans;
+  using Plans = absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>>;
+  Plans plans;
+  std::vector<Plans> of_other_hosts;  // somebody may have references to them
 };
 
 bool SameCounts(const Sharding* a, const Sharding* b) {
@@ -110,9 +113,9 @@ bool IsPrime(int64_t n) {
   return true;
 }
 
-double BytesOf(absl::Span<const Move> moves) {
+double WeightedBytes(Hosts& hosts, absl::Span<const Move> moves) {
   double bytes = 0;
-  for (const Move& m : moves) bytes += m.bytes;
+  for (const Move& m : moves) bytes += hosts.Weighted(m.bytes, m.bytes * hosts.Share(m));
   return bytes;
 }
 
@@ -133,13 +136,14 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
     GreedyReshard(context, global, from, to, &plan->moves);
     return;
   }
-  const double bytes = BytesOf(moves);
+  Hosts& hosts = context.Get<Hosts>();
+  const double bytes = WeightedBytes(hosts, moves);
   if (moves.size() > 1 && bytes > 1.1 * LowerBound(global, from, to) &&
       (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
     std::vector<Move> finer;
     if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
                       /*fine=*/true) &&
-        BytesOf(finer) < bytes) {
+        WeightedBytes(hosts, finer) < bytes) {
       moves = std::move(finer);
     }
   }
@@ -165,6 +169,40 @@ void PlanAcrossMeshes(Context& context, const Shape* global, const Sharding* fro
   PlanWithinMesh(context, global, current, whole, plan);
   const Sharding* whole_to = ReplicatedSharding(context, to->mesh(), to->rank(), to->manual());
   PlanWithinMesh(context, global, whole_to, to, plan);
+}
+
+ReshardPlan MakePlan(Context& context, const Shape* global, const Sharding* from,
+                     const Sharding* to) {
+  ReshardPlan plan;
+  if (from != to) {
+    // The parts of one reduction, such as a maximum, are not the parts of another one.
+    const bool other_parts = !from->partial().empty() && !to->partial().empty() &&
+                             from->partial_op() != to->partial_op();
+    const Sharding* const start = other_parts ? AddAllReduce(context, global, from, &plan) : from;
+    std::optional<Move> one;
+    if (start->mesh() == to->mesh()) one = OneMove(global, start, to);
+    if (one.has_value()) {
+      plan.moves.push_back(*std::move(one));
+    } else if (start->mesh() == to->mesh() && CutsNest(start, to)) {
+      PlanWithinMesh(context, global, start, to, &plan);
+    } else {
+      PlanAcrossMeshes(context, global, start, to, &plan);
+    }
+    plan.lower_bound = LowerBound(global, from, to);
+  }
+  Hosts& hosts = context.Get<Hosts>();
+  for (Move& m : plan.moves) {
+    // The search took all devices for senders; some may keep their shard.
+    if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
+    m.between_hosts = m.bytes * hosts.Share(m);
+    plan.bytes += m.bytes;
+    plan.between_hosts += m.between_hosts;
+    plan.collectives += m.collectives();
+    plan.peak_bytes =
+        std::max(plan.peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
+  }
+  plan.weighted = hosts.Weighted(plan.bytes, plan.between_hosts);
+  return plan;
 }
 
 }  // namespace
@@ -218,31 +256,15 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   auto& slot = context.Get<PlanCache>().plans[PlanKey{global->bare(), from, to}];
   if (slot) return *slot;
   SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
-  auto plan = std::make_unique<ReshardPlan>();
-  if (from != to) {
-    // The parts of one reduction, such as a maximum, are not the parts of another one.
-    const bool other_parts = !from->partial().empty() && !to->partial().empty() &&
-                             from->partial_op() != to->partial_op();
-    const Sharding* const start =
-        other_parts ? AddAllReduce(context, global, from, plan.get()) : from;
-    std::optional<Move> one;
-    if (start->mesh() == to->mesh()) one = OneMove(global, start, to);
-    if (one.has_value()) {
-      plan->moves.push_back(*std::move(one));
-    } else if (start->mesh() == to->mesh() && CutsNest(start, to)) {
-      PlanWithinMesh(context, global, start, to, plan.get());
-    } else {
-      PlanAcrossMeshes(context, global, start, to, plan.get());
-    }
-  }
-  plan->lower_bound = from == to ? 0 : LowerBound(global, from, to);
-  for (Move& m : plan->moves) {
-    // The search took all devices for senders; some may keep their shard.
-    if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
-    plan->bytes += m.bytes;
-    plan->collectives += m.collectives();
-    plan->peak_bytes =
-        std::max(plan->peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
+  Hosts& hosts = context.Get<Hosts>();
+  auto plan = std::make_unique<ReshardPlan>(MakePlan(context, global, from, to));
+  if (hosts.slower() > 1 && plan->between_hosts > 0) {
+    // The search takes all devices for senders of a permute, which weighs more between hosts.
+    const double slower = std::exchange(hosts.slower_, 1);
+    ReshardPlan plain = MakePlan(context, global, from, to);
+    hosts.slower_ = slower;
+    plain.weighted = hosts.Weighted(plain.bytes, plain.between_hosts);
+    if (plain.weighted < plan->weighted) *plan = std::move(plain);
   }
   // `slot` is still valid: nothing above calls PlanReshard again, so the table has not been
   // rehashed.
@@ -256,13 +278,25 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
   for (const Sharding* from : copies) {
     if (from != to && !from->partial().empty()) continue;
     const ReshardPlan& plan = PlanReshard(context, global, from, to);
-    if (plan.bytes > best.plan->bytes ||
-        (plan.bytes == best.plan->bytes && plan.collectives >= best.plan->collectives)) {
+    if (plan.weighted > best.plan->weighted ||
+        (plan.weighted == best.plan->weighted && plan.collectives >= best.plan->collectives)) {
       continue;
     }
     best = {from, &plan};
   }
   return best;
+}
+
+void internal::SetHosts(Context& context, const CostModel& cost) {
+  Hosts& hosts = context.Get<Hosts>();
+  const int64_t devices = static_cast<int64_t>(cost.host_devices);
+  const double slower = devices > 0 ? std::max(1.0, cost.bandwidth / cost.network) : 1;
+  if (hosts.devices_ == devices && hosts.slower_ == slower) return;
+  hosts = Hosts();
+  hosts.devices_ = devices;
+  hosts.slower_ = slower;
+  PlanCache& cache = context.Get<PlanCache>();
+  cache.of_other_hosts.push_back(std::exchange(cache.plans, {}));
 }
 
 bool GathersAndCuts(const Shape* global, const ReshardPlan& plan) {

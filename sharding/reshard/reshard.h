@@ -43,6 +43,7 @@ struct Move {
   // Where the tiles of `before` and `after` do not nest, these permutes re-tile a dimension before
   // it is cut, or after it was gathered.
   int exchanges = 0;
+  double between_hosts = 0;  // of `bytes`, those to other hosts; set in a ReshardPlan
   // Those permutes, and the one of `kind`.
   int collectives() const {
     const bool local =
@@ -53,7 +54,9 @@ struct Move {
 
 struct ReshardPlan {
   std::vector<Move> moves;
-  double bytes = 0;  // sum over the moves
+  double bytes = 0;          // sum over the moves
+  double between_hosts = 0;  // likewise
+  double weighted = 0;       // the bytes, those between hosts counted by how much longer they take
   int collectives = 0;
   // Largest number of bytes that a device needs and does not hold.
   double lower_bound = 0;
@@ -90,9 +93,9 @@ double AllReduceBytes(PartialOp op, ElementType type, double local, double g);
 const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Sharding* from,
                                const Sharding* to);
 
-// The reshard to `to` with the fewest bytes, then the fewest collectives, from `stored` or from
-// another sharding in `copies` that the value is available in. Among equal ones `stored` wins,
-// then the first copy. A partial copy is used only where it equals `to`.
+// The reshard to `to` with the fewest (weighted) bytes, then the fewest collectives, from `stored`
+// or from another sharding in `copies` that the value is available in. Among equal ones `stored`
+// wins, then the first copy. A partial copy is used only where it equals `to`.
 struct ReshardChoice {
   const Sharding* from;
   const ReshardPlan* plan;

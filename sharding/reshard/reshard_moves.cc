@@ -21,7 +21,12 @@ constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
 
 ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding* from,
                            const Sharding* to, bool fine)
-    : context_(context), global_(global), from_(from), to_(to), mesh_(from->mesh()) {
+    : context_(context),
+      hosts_(context.Get<Hosts>()),
+      global_(global),
+      from_(from),
+      to_(to),
+      mesh_(from->mesh()) {
   MakeAtoms(fine);
   start_ = ListsOf(from);
   target_ = ListsOf(to);
@@ -88,6 +93,19 @@ AxisList ReshardMoves::Axes(const std::string& atoms) const {
   AxisList raw;
   for (char c : atoms) raw.push_back(atoms_[static_cast<unsigned char>(c - kAtomBase)]);
   return Canonical(*mesh_, raw);
+}
+
+double ReshardMoves::Weight(const Step& step, const Lists& next) const {
+  const Pattern pattern = PatternOf(step.kind);
+  double share = 0;
+  if (pattern != Pattern::kShift) {
+    share = hosts_.Share(*mesh_, Axes(step.atoms), pattern);
+  } else {
+    for (int d = 0; d < rank(); ++d) {
+      share = std::max(share, hosts_.Share(*mesh_, Axes(next[d]), pattern));
+    }
+  }
+  return hosts_.Weighted(1, share);
 }
 
 int64_t ReshardMoves::Size(const std::string& atoms) const {

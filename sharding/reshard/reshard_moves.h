@@ -12,6 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "shardcall/sharding/reshard/hosts.h"
 #include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/sharding/reshard/retile.h"
 
@@ -90,8 +91,13 @@ class ReshardMoves {
   // What a chain costs that has cost `before` up to `step`, which leads to `next`. A small cost for
   // local work and start-up breaks ties between chains of equal bytes.
   double Cost(double before, const Lists& next, const Step& step) const {
-    return before + step.bytes + 1e-3 * LocalBytes(next) + 64 * (1 + step.exchanges);
+    return before + Weighted(step, next) + 1e-3 * LocalBytes(next) + 64 * (1 + step.exchanges);
   }
+  // What the step sends, as bytes within a host.
+  double Weighted(const Step& step, const Lists& next) const {
+    return hosts_.one() || step.bytes == 0 ? step.bytes : step.bytes * Weight(step, next);
+  }
+  double Weight(const Step& step, const Lists& next) const;
   // Bytes of an all-to-all of atoms of another dimension to the minor end of `to` in state `l`.
   double MoveBytes(const Lists& l, int to, const std::string& atoms) const {
     const double g = Size(atoms);
@@ -132,6 +138,7 @@ class ReshardMoves {
   void ExpandPermutes(const Lists& l);
 
   Context& context_;
+  Hosts& hosts_;
   const Shape* const global_;
   const Sharding* const from_;
   const Sharding* const to_;

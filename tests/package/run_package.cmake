@@ -154,7 +154,7 @@ if(hidden)
   message(FATAL_ERROR "libshardcall.so shows what no installed header declares:\n ${hidden}")
 endif()
 # A header that becomes public, or a class that grows, is meant to be noticed here.
-set(most 640)
+set(most 645)
 string(REGEX MATCHALL " ${owner}" shown "${out}")
 list(LENGTH shown shown)
 if(shown GREATER most)

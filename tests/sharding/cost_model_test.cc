@@ -45,6 +45,21 @@ TEST(CostModel, SecondsFollowFromTheRates) {
   EXPECT_EQ(cost.MemorySeconds(2000), 2);
 }
 
+TEST(CostModel, HostsHaveANetworkBetweenThem) {
+  const auto cost = ParseCostModel("h100, host_devices=8, network=50e9");
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_EQ(cost->host_devices, 8);
+  EXPECT_EQ(cost->bandwidth, 450e9);
+  EXPECT_DOUBLE_EQ(cost->Seconds(Traffic{450e9 + 100e9, 100e9, 1}), 1 + 2 + cost->latency);
+  EXPECT_EQ(CostModel().Seconds(Traffic{100, 0, 2}), CostModel().Seconds(100, 2));
+  for (const char* text : {"host_devices=8", "network=1e9", "host_devices=1.5, network=1e9"}) {
+    const auto half = ParseCostModel(text);
+    ASSERT_FALSE(half.ok()) << text;
+    EXPECT_EQ(DiagnosticCode(half.status()), "E211");
+    EXPECT_THAT(std::string(half.status().message()), HasSubstr("host_devices"));
+  }
+}
+
 TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
   for (const std::string text :
        {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",

@@ -18,6 +18,10 @@ double OperandBytes(const Module& module, const Instruction& collective);
 double BytesSent(const Module& module, const Instruction& collective, int64_t group_size,
                  int64_t num_devices);
 
+// Of these, the share that goes to devices of other hosts, as the hosts of the module's Context are
+// (sharding/reshard/hosts.h).
+double ShareBetweenHosts(const Module& module, const Instruction& collective, int64_t num_devices);
+
 }  // namespace internal
 }  // namespace shardcall
 

@@ -35,7 +35,8 @@ struct CollectiveRecord {
   // Of these, what the devices need and do not hold: the information bound. A reduction needs all
   // that a ring sends. -1: not known.
   double bytes_needed = -1;
-  double trip_count = 1;  // executions per run of the program
+  double between_hosts = 0;  // of the bytes that are moved, those to devices of other hosts
+  double trip_count = 1;     // executions per run of the program
   CollectiveCause cause;
   const Sharding* from = nullptr;  // of the whole reshard; null for kProgram
   const Sharding* to = nullptr;

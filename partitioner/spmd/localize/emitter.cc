@@ -247,6 +247,7 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   r.num_groups = num_groups;
   r.bytes_in = OperandBytes(m, instr);
   r.bytes_moved = BytesSent(m, instr, group_size, mesh_->num_devices());
+  r.between_hosts = r.bytes_moved * ShareBetweenHosts(m, instr, mesh_->num_devices());
   if (needed_share_ >= 0) r.bytes_needed = needed_share_ * r.bytes_moved;
   r.cause = cause_;
   r.from = from_;

@@ -40,32 +40,43 @@ bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingR
   return true;
 }
 
-double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shape* const> shapes,
-                     absl::Span<const Sharding* const> states, int* collectives) {
-  double bytes = 0;
+void Candidate::AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
+                           absl::Span<const AxisRef> axes, Pattern pattern) {
+  emitted.push_back({bytes, bytes * context.Get<Hosts>().Share(mesh, axes, pattern), 1});
+}
+
+Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
+                        absl::Span<const Shape* const> shapes,
+                        absl::Span<const Sharding* const> states) {
+  Traffic out;
   // By operand: the bytes of the shard, after the exchanges so far. A concatenate has an exchange
   // for each of its operands, so there is one pass over them.
   absl::InlinedVector<double, 4> local(exchanges.empty() ? 0 : shapes.size(), -1);
   for (const Exchange& e : exchanges) {
     if (e.ranges.tile == 0) continue;
+    const Sharding& state = *states[e.operand];
     double& shard = local[e.operand];
-    if (shard < 0) shard = LocalBytes(shapes[e.operand], *states[e.operand]);
+    if (shard < 0) shard = LocalBytes(shapes[e.operand], state);
     const ExchangePlan plan = PlanExchange(e.ranges);
-    const double row = shard / static_cast<double>(e.ranges.tile);
-    bytes += row * plan.sent;
-    *collectives += plan.num_collectives;
+    const double row = shard / static_cast<double>(e.ranges.tile), bytes = row * plan.sent;
+    const double share = context.Get<Hosts>().Share(*state.mesh(), state.dim(e.dim),
+                                                    plan.gather ? Pattern::kRing : Pattern::kShift);
+    out += {bytes, bytes * share, plan.num_collectives};
     shard = row * static_cast<double>(e.ranges.length);
   }
-  return bytes;
+  return out;
 }
 
-void AddEmittedExchange(const ShardRanges& ranges, double row, Candidate* candidate) {
+void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row,
+                        const Sharding& state, int dim, Candidate* candidate) {
   const ExchangePlan plan = PlanExchange(ranges);
-  if (plan.gather) candidate->emitted.push_back(row * plan.sent);
+  const BaseMesh& mesh = *state.mesh();
+  if (plan.gather) candidate->AddEmitted(context, row * plan.sent, mesh, state.dim(dim));
   for (const RangePart& p : plan.parts) {
     if (p.own || p.pairs.empty()) continue;
     const double sent = static_cast<double>(p.size) * static_cast<double>(p.pairs.size());
-    candidate->emitted.push_back(row * sent / static_cast<double>(ranges.num_shards));
+    candidate->AddEmitted(context, row * sent / static_cast<double>(ranges.num_shards), mesh,
+                          state.dim(dim), Pattern::kShift);
   }
 }
 

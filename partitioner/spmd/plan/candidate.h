@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/sharding/exchange/ranges.h"
+#include "shardcall/sharding/reshard/hosts.h"
 #include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {
@@ -80,7 +81,11 @@ struct Candidate {
   absl::InlinedVector<AxisList, 8> own_axes;
   absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;  // by factor: own_axes
   absl::InlinedVector<Exchange, 2> exchanges;
-  absl::InlinedVector<double, 2> emitted;  // bytes of each collective that the strategy emits
+  absl::InlinedVector<Traffic, 2> emitted;  // each collective that the strategy emits
+
+  // Adds a collective that the strategy emits over some axes of `mesh`.
+  void AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
+                  absl::Span<const AxisRef> axes, Pattern pattern = Pattern::kRing);
 };
 
 // The dimension of tensor t (operands, then results) that consists of factor f alone, or -1.
@@ -96,14 +101,15 @@ inline const Factor& FactorOfDim(const ShardingRule& rule, int t, int d) {
 // change, if the operand's type has no sums or the factor must be whole.
 bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingRule* rule);
 
-// Bytes that one device sends in the exchanges of operands with these global shapes, held as
-// `states`. Adds the number of collectives to `collectives`.
-double ExchangeBytes(absl::Span<const Exchange> exchanges, absl::Span<const Shape* const> shapes,
-                     absl::Span<const Sharding* const> states, int* collectives);
+// What one device sends in the exchanges of operands with these global shapes, held as `states`.
+Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
+                        absl::Span<const Shape* const> shapes,
+                        absl::Span<const Sharding* const> states);
 
-// Adds the collectives of an exchange that the strategy emits itself, of a shard with `row` bytes
-// for each element along the dimension.
-void AddEmittedExchange(const ShardRanges& ranges, double row, Candidate* candidate);
+// Adds the collectives of an exchange that the strategy emits itself along dimension `dim` of a
+// shard in `state`, with `row` bytes for each element along it.
+void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row,
+                        const Sharding& state, int dim, Candidate* candidate);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -87,9 +87,8 @@ std::string MissingRules::HowSharded(InstrId id, double* bytes) {
       if (sharded.empty()) {
         sharded = absl::StrCat("operand ", leaf, " is sharded ", from->ToString(), where);
       }
-      int collectives = 0;
-      *bytes += table_.ReshardBytes(shapes[leaf], from, nullptr,
-                                    table_.Replicated(id, shapes[leaf]), &collectives);
+      const Sharding* const whole = table_.Replicated(id, shapes[leaf]);
+      *bytes += table_.ReshardTraffic(shapes[leaf], from, nullptr, whole).bytes;
     }
   }
   for (int k = 0; k < instr.shape->num_leaves() && sharded.empty(); ++k) {

@@ -47,14 +47,12 @@ absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Ins
   if (HasTrait(instr.opcode, kCollectiveOp)) return found;
   const bool call = instr.opcode == Opcode::kCustomCall;
   const int num_operands = static_cast<int>(op.shapes.size());
-  int collectives = 0;
   for (int k = 0; k < num_operands; ++k) {
     const Sharding *from = op.operands[k], *to = decision.operands[k];
     if (from == to || from == nullptr || to == nullptr || !from->HasShardedDim()) continue;
     const Lost lost = LostDims(*op.rule, k, *from, *to, allowed);
     if (!lost.any || (call && lost.unhandled) || Parts(*to) >= Parts(*from)) continue;
-    const double bytes =
-        table.ReshardBytes(op.shapes[k], from, CopiesAt(op.copies, k), to, &collectives);
+    const double bytes = table.ReshardTraffic(op.shapes[k], from, CopiesAt(op.copies, k), to).bytes;
     if (bytes == 0) continue;  // available already
     found.push_back(
         {lost.unhandled ? Gather::Kind::kNoStrategy : Gather::Kind::kCost, k, from, to, bytes});
@@ -84,12 +82,11 @@ void internal::NoteOperandGathers(PlanTable& table, InstrId id, Gather::Kind kin
   const Shapes shapes = table.OperandShapes(id);
   CopyList copies;
   const States operands = table.OperandStates(id, &copies);
-  int collectives = 0;
   for (size_t k = 0; k < shapes.size() && k < taken.size(); ++k) {
     const Sharding *from = operands[k], *to = taken[k];
     if (from == to || from == nullptr || to == nullptr) continue;
     if (!from->HasShardedDim() || Parts(*to) >= Parts(*from)) continue;
-    const double bytes = table.ReshardBytes(shapes[k], from, CopiesAt(copies, k), to, &collectives);
+    const double bytes = table.ReshardTraffic(shapes[k], from, CopiesAt(copies, k), to).bytes;
     if (bytes == 0) continue;
     table.plan().gathers.push_back({id, {kind, static_cast<int>(k), from, to, bytes}});
   }

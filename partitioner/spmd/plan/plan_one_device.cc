@@ -104,10 +104,8 @@ void Planner::PlanFeed(InstrId id) {
   for (int k = 0; k < instr.shape->num_leaves(); ++k) produced.push_back(table_.Wanted(id, k));
   CopyList copies;
   const States operands = table_.OperandStates(id, &copies);
-  int collectives = 0;
   for (size_t k = 0; k < shapes.size(); ++k) {
-    d.bytes +=
-        table_.ReshardBytes(shapes[k], operands[k], CopiesAt(copies, k), need[k], &collectives);
+    d.bytes += table_.ReshardTraffic(shapes[k], operands[k], CopiesAt(copies, k), need[k]).bytes;
   }
   d.operands = need;
   d.produced = d.final = produced;

@@ -152,8 +152,9 @@ void Planner::PlanReplicated(InstrId id, PlanKind kind) {
   for (size_t k = 0; k < shapes.size(); ++k) {
     need.push_back(shapes[k]->IsArray() ? table_.Replicated(id, shapes[k]) : nullptr);
     const Copies* at_hand = CopiesAt(copies, k);
-    const double bytes =
-        table_.ReshardBytes(shapes[k], operands[k], at_hand, need.back(), &collectives);
+    const Traffic traffic = table_.ReshardTraffic(shapes[k], operands[k], at_hand, need.back());
+    const double bytes = traffic.bytes;
+    collectives += traffic.collectives;
     d.bytes += bytes;
     if (bytes > 0 && kind == PlanKind::kRule && operands[k]->HasShardedDim()) {
       plan_.gathers.push_back(

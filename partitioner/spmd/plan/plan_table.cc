@@ -122,9 +122,8 @@ void PlanTable::Finish(InstrId id, PlanKind kind, const Decision* decision) {
 
 void PlanTable::ChargeReshard(double runs, const Shape* shape, const Sharding* from,
                               const Copies* copies, const Sharding* to) {
-  int collectives = 0;
-  const double bytes = ReshardBytes(shape, from, copies, to, &collectives);
-  if (collectives > 0) ChargeRuns(runs, bytes, cost_.Seconds(bytes, collectives));
+  const Traffic traffic = ReshardTraffic(shape, from, copies, to);
+  if (traffic.collectives > 0) ChargeRuns(runs, traffic.bytes, cost_.Seconds(traffic));
 }
 
 void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
@@ -214,12 +213,11 @@ int64_t PlanTable::WantedMemory() const {
   return memory_ = bytes;
 }
 
-double PlanTable::ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
-                               const Sharding* to, int* collectives) {
-  if (from == to || from == nullptr || to == nullptr) return 0;
+Traffic PlanTable::ReshardTraffic(const Shape* shape, const Sharding* from, const Copies* copies,
+                                  const Sharding* to) {
+  if (from == to || from == nullptr || to == nullptr) return {};
   const ReshardPlan& plan = copies_.Plan(shape, from, copies, to);
-  *collectives += plan.collectives;
-  return plan.bytes;
+  return {plan.bytes, plan.between_hosts, plan.collectives};
 }
 
 }  // namespace internal

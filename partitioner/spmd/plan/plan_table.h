@@ -54,10 +54,9 @@ class PlanTable {
   // The instruction that reads `id` last; invalid if none does.
   InstrId last_user(InstrId id) const { return last_user_[id.value]; }
 
-  // Bytes that one device sends to reshard a value; 0 for null or equal states. Adds the number of
-  // collectives to `collectives`.
-  double ReshardBytes(const Shape* shape, const Sharding* from, const Copies* copies,
-                      const Sharding* to, int* collectives);
+  // What one device sends to reshard a value; nothing for null or equal states.
+  Traffic ReshardTraffic(const Shape* shape, const Sharding* from, const Copies* copies,
+                         const Sharding* to);
 
   // A copy that lives as long as the Context.
   const Decision* Keep(const Decision& d);

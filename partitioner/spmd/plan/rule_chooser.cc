@@ -104,11 +104,12 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
   out->own_axes.assign(assignment.axes().begin(), assignment.axes().end());
   for (const AxisList& a : out->own_axes) out->axes.push_back(a);
   d.factor_axes = out->axes;
-  int collectives = 0;
+  Traffic traffic;
   double most_saved = 0;
   for (const Source& s : op.sources) most_saved += s.saved;
   const auto too_dear = [&] {
-    d.seconds = cost_.Seconds(d.bytes, collectives);
+    d.bytes = traffic.bytes;
+    d.seconds = cost_.Seconds(traffic);
     return d.seconds - d.saved - most_saved >= limit;
   };
   const int num_operands = static_cast<int>(op.shapes.size());
@@ -119,12 +120,11 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     if (!op.first_with.empty() && op.first_with[k] < k && out->operands[op.first_with[k]] == need) {
       continue;
     }
-    const int before = collectives;
-    const double bytes = table_.ReshardBytes(op.shapes[k], op.operands[k], CopiesAt(op.copies, k),
-                                             need, &collectives);
-    d.bytes += bytes;
+    const Traffic reshard =
+        table_.ReshardTraffic(op.shapes[k], op.operands[k], CopiesAt(op.copies, k), need);
+    traffic += reshard;
     const double share = k < static_cast<int>(op.shares.size()) ? op.shares[k] : 1;
-    d.saved += (1 - share) * cost_.Seconds(bytes, collectives - before);
+    d.saved += (1 - share) * cost_.Seconds(reshard);
     if (too_dear()) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
@@ -133,11 +133,10 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
                                ? assignment.TensorSharding(context, num_operands + k, op.wanted[k])
                                : nullptr;
     out->produced.push_back(made);
-    const int before = collectives;
-    const double bytes = table_.ReshardBytes(leaf, made, nullptr, op.wanted[k], &collectives);
-    d.bytes += bytes;
-    if (bytes > 0 && op.accumulated.MayWait(leaf, *made)) {
-      d.saved += (1 - op.accumulated.share) * cost_.Seconds(bytes, collectives - before);
+    const Traffic reshard = table_.ReshardTraffic(leaf, made, nullptr, op.wanted[k]);
+    traffic += reshard;
+    if (reshard.bytes > 0 && op.accumulated.MayWait(leaf, *made)) {
+      d.saved += (1 - op.accumulated.share) * cost_.Seconds(reshard);
     }
     if (too_dear()) return false;
   }
@@ -149,11 +148,10 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     return false;
   }
   d.exchanges = out->exchanges;
-  d.bytes += ExchangeBytes(d.exchanges, op.shapes, d.operands, &collectives);
-  for (double bytes : out->emitted) d.bytes += bytes;
-  collectives += static_cast<int>(out->emitted.size());
-  d.seconds =
-      cost_.Seconds(d.bytes, collectives) + StrategySeconds(strategy, cost_, op.module, instr, d);
+  traffic += ExchangeTraffic(context, d.exchanges, op.shapes, d.operands);
+  for (const Traffic& emitted : out->emitted) traffic += emitted;
+  d.bytes = traffic.bytes;
+  d.seconds = cost_.Seconds(traffic) + StrategySeconds(strategy, cost_, op.module, instr, d);
   return d.seconds - d.saved < limit;
 }
 

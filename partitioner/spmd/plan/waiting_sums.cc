@@ -42,10 +42,8 @@ WaitingSums::WaitingSums(const Program& program, const CostModel& cost, PlanTabl
 }
 
 WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, const Sharding* to) {
-  int collectives = 0;
-  const double bytes =
-      table_.ReshardBytes(module_.instr(id).shape, from, nullptr, to, &collectives);
-  return {bytes, cost_.Seconds(bytes, collectives)};
+  const Traffic traffic = table_.ReshardTraffic(module_.instr(id).shape, from, nullptr, to);
+  return {traffic.bytes, cost_.Seconds(traffic)};
 }
 
 bool WaitingSums::MayWait(InstrId id) const {

@@ -64,7 +64,9 @@ bool Complete(const OpQuery& op, Candidate* c) {
     local.result_shapes.push_back(s == nullptr ? shape : LocalShape(ops.context(), shape, s));
   }
   Emit(ops, local);
-  for (const CollectiveRecord& r : ops.records()) c->emitted.push_back(r.bytes_moved);
+  for (const CollectiveRecord& r : ops.records()) {
+    c->emitted.push_back({r.bytes_moved, r.between_hosts, 1});
+  }
   return true;
 }
 

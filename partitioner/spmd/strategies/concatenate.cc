@@ -75,7 +75,7 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
     const ShardRanges r = RangesOfOperand(operand, op.result(0), d, n, at);
     if (ReadsAlong(op.sources[k], operand, c->produced[0], d)) {
       any = true;
-      AddReadThrough(op.sources[k], RangesOfSource(op.sources[k], d, r), c);
+      AddReadThrough(op.module.context(), op.sources[k], d, RangesOfSource(op.sources[k], d, r), c);
     } else {
       c->exchanges.push_back({k, d, r});
     }

@@ -59,8 +59,9 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t n = c->operands[0]->num_shards(d), tile = CeilDiv(op.shapes[0]->dim(d), n);
   if (n == 1) return true;
   // A row of elements smaller than a byte is sent in whole bytes.
-  const int64_t row = CeilDiv(LocalBytes(op.shapes[0], *c->operands[0]), tile);
-  c->emitted.push_back(static_cast<double>((n - 1) * row));
+  const Sharding& s = *c->operands[0];
+  const int64_t row = CeilDiv(LocalBytes(op.shapes[0], s), tile);
+  c->AddEmitted(op.module.context(), static_cast<double>((n - 1) * row), *s.mesh(), s.dim(d));
   return true;
 }
 

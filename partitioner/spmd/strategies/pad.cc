@@ -85,10 +85,9 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
   const Source& source = op.sources[0];
   const int d = DimThrough(attrs, source, op.shapes[0], c->produced[0]);
   if (d < 0) return false;
-  AddReadThrough(
-      source,
-      RangesThrough(attrs, source, op.shapes[0], op.result(0), d, c->produced[0]->num_shards(d)),
-      c);
+  const ShardRanges ranges =
+      RangesThrough(attrs, source, op.shapes[0], op.result(0), d, c->produced[0]->num_shards(d));
+  AddReadThrough(op.module.context(), source, d, ranges, c);
   return true;
 }
 

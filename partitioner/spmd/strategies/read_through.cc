@@ -58,9 +58,11 @@ ShardRanges RangesOfSource(const Source& source, int d, const ShardRanges& of_op
   return r;
 }
 
-void AddReadThrough(const Source& source, const ShardRanges& ranges, Candidate* c) {
+void AddReadThrough(Context& context, const Source& source, int d, const ShardRanges& ranges,
+                    Candidate* c) {
   const double shard = LocalBytes(source.shape, *source.state);
-  AddEmittedExchange(ranges, shard / static_cast<double>(ranges.tile), c);
+  AddEmittedExchange(context, ranges, shard / static_cast<double>(ranges.tile), *source.state, d,
+                     c);
   c->d.saved += source.saved;
 }
 

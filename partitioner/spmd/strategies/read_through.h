@@ -24,8 +24,9 @@ int DimReadAlong(const Source& source, const Shape* operand, const Sharding* res
 
 // The ranges of rows of an operand as ranges of its source.
 ShardRanges RangesOfSource(const Source& source, int d, const ShardRanges& of_operand);
-// Charges the candidate with the exchange of the source.
-void AddReadThrough(const Source& source, const ShardRanges& ranges, Candidate* c);
+// Charges the candidate with the exchange of the source along dimension d.
+void AddReadThrough(Context& context, const Source& source, int d, const ShardRanges& ranges,
+                    Candidate* c);
 // The rows of a source that this device needs. Rows that the operand has as padding are set.
 InstrId ReadThrough(OpBuilder& ops, const LocalSource& from, int d, const ShardRanges& ranges);
 

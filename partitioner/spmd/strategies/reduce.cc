@@ -32,11 +32,13 @@ bool Crosses(const OpQuery& op, int f) {
 }
 
 bool Complete(const OpQuery& op, Candidate* c) {
-  const int64_t n = AxesSize(SelectedAxes(*op.rule, c->axes));
+  const AxisList axes = SelectedAxes(*op.rule, c->axes);
+  const int64_t n = AxesSize(axes);
   if (n == 1) return true;
   for (size_t k = 0; k < c->produced.size(); ++k) {
     const double local = LocalBytes(op.result(static_cast<int>(k)), *c->produced[k]);
-    c->emitted.push_back(static_cast<double>(n - 1) * local);
+    c->AddEmitted(op.module.context(), static_cast<double>(n - 1) * local, *c->produced[k]->mesh(),
+                  axes);
   }
   return true;
 }

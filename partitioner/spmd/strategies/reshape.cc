@@ -106,7 +106,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
     if (g.IsOneDim() || g.in.begin == g.in.end || !s.IsDimSharded(g.in.major)) continue;
     const ShardRanges r = ElementsOf(g, in, out, s.num_shards(g.in.major));
     const double element = bytes / static_cast<double>(r.tile);
-    AddEmittedExchange(r, element, c);
+    AddEmittedExchange(op.module.context(), r, element, s, g.in.major, c);
     bytes = element * static_cast<double>(r.length);
   }
   return true;

@@ -72,7 +72,7 @@ bool CompleteThrough(const OpQuery& op, Candidate* c) {
   if (d < 0) return false;
   const ShardRanges rows =
       RangesOf(attrs, op.shapes[0], op.result(0), d, c->produced[0]->num_shards(d));
-  AddReadThrough(source, RangesOfSource(source, d, rows), c);
+  AddReadThrough(op.module.context(), source, d, RangesOfSource(source, d, rows), c);
   return true;
 }
 

@@ -23,12 +23,13 @@ bool Crosses(const OpQuery& op, int f) {
 
 bool Complete(const OpQuery& op, Candidate* c) {
   const int line = op.shapes[0]->rank() - 1;
-  const int64_t n = c->operands[0]->num_shards(line), k = op.instr().as<TopKAttrs>().k;
+  const Sharding& s = *c->operands[0];
+  const int64_t n = s.num_shards(line), k = op.instr().as<TopKAttrs>().k;
   if (n == 1) return true;
   const int64_t best = std::min(k, CeilDiv(op.shapes[0]->dim(line), n));
   for (int r = 0; r < 2; ++r) {
     const int64_t part = CeilDiv(LocalBytes(op.result(r), *c->produced[r]) * best, k);
-    c->emitted.push_back(static_cast<double>((n - 1) * part));
+    c->AddEmitted(op.module.context(), static_cast<double>((n - 1) * part), *s.mesh(), s.dim(line));
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "tests/partitioner/spmd/plan_testing.h"
+#include "tests/support/charged.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {
@@ -514,6 +515,32 @@ ENTRY main {
 
 TEST(Determinism, TwoRunsPrintTheSameBytes) {
   EXPECT_EQ(LocalText(*Done(Layers(4), 4)), LocalText(*Done(Layers(4), 4)));
+}
+
+// Contractions over 2 hosts and over 8 devices: the sums go where links are fast.
+TEST(PlanChoice, SumsStayWithinHosts) {
+  const std::string body = R"(
+  x = f32[256,4096] parameter(0), sharding={devices=[1,2,8]<=[16] last_tile_dim_replicate}
+  w = f32[4096,256] parameter(1), sharding={devices=[8,1,2]<=[2,8]T(1,0) last_tile_dim_replicate}
+  ROOT y = f32[256,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)";
+  const auto sent = [&](const char* cost) {
+    TextOptions options;
+    options.spmd.cost = *ParseCostModel(cost);
+    const auto p = Done(body, 16, options);
+    double bytes = 0, between_hosts = 0;
+    for (const CollectiveRecord& r : p->local.collectives) {
+      bytes += r.bytes_moved;
+      between_hosts += r.between_hosts;
+    }
+    EXPECT_EQ(WhyChargedOtherwise(*p, options.spmd), "");
+    return std::make_pair(bytes, between_hosts);
+  };
+  constexpr double kKiB = 1024;
+  EXPECT_EQ(sent("h100"), std::make_pair(928 * kKiB, 0.0));
+  // x's half of the contraction is taken; only the sum over both hosts leaves them.
+  EXPECT_EQ(sent("h100, host_devices=8, network=5e9"),
+            std::make_pair((3584 + 256) * kKiB, 256 * kKiB));
 }
 
 }  // namespace
