@@ -30,11 +30,12 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
   absl::StrAppend(&out, ConflictsText(*p.global, whole_reasons, kMostConflictsTold));
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
-                    "  ", HumanBytes(r.bytes_moved), " sent per device, ", r.num_groups,
-                    r.num_groups == 1 ? " group of " : " groups of ", r.group_size);
+                    "  ", HumanBytes(r.bytes_moved), " sent per device, ");
     if (r.between_hosts > 0) {
-      absl::StrAppend(&out, ", ", HumanBytes(r.between_hosts), " of it between hosts");
+      absl::StrAppend(&out, HumanBytes(r.between_hosts), " of it between hosts, ");
     }
+    absl::StrAppend(&out, r.num_groups, r.num_groups == 1 ? " group of " : " groups of ",
+                    r.group_size);
     if (r.trip_count != 1) absl::StrAppend(&out, ", ", r.trip_count, " times");
     absl::StrAppend(&out, "\n  for  ", CauseText(p, r), "\n");
     if (r.cause.consumer.valid()) {

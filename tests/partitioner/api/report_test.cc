@@ -78,7 +78,7 @@ TEST(Report, HasTheDocumentedKeys) {
   ASSERT_FALSE(j["collectives"].empty());
   for (const Json& c : j["collectives"]) {
     for (const char* key : {"name", "opcode", "group_size", "groups", "bytes_in", "bytes_moved",
-                            "bytes_needed", "trip_count", "cause"}) {
+                            "bytes_needed", "bytes_between_hosts", "trip_count", "cause"}) {
       EXPECT_TRUE(c.contains(key)) << key;
     }
     EXPECT_FALSE(c["cause"].get<std::string>().empty());
@@ -142,6 +142,29 @@ ENTRY e {
   ASSERT_EQ(report["collectives"].size(), 1);
   EXPECT_EQ(report["collectives"][0]["bytes_moved"], 16 * 3.0 / 4);
   EXPECT_EQ(report["collectives"][0]["bytes_needed"], 16 * 3.0 / 4);
+}
+
+// A gather over groups of 4, of which 2 are on each host: of 3 parts each host gets one from the
+// other, which its two devices share.
+TEST(Report, SaysWhatGoesBetweenHosts) {
+  TextOptions options{.num_partitions = 4};
+  options.spmd.cost = *ParseCostModel("host_devices=2,network=1e9");
+  const auto p = PartitionText(R"(
+ENTRY e {
+  x = f32[1024,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  ROOT y = f32[1024,4] negate(x), sharding={replicated}
+}
+)",
+                               options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  const Json report = Json::parse(ReportJson(**p, options.spmd));
+  ASSERT_EQ(report["collectives"].size(), 1);
+  EXPECT_EQ(report["collectives"][0]["bytes_moved"], 3 * 4096);
+  EXPECT_EQ(report["collectives"][0]["bytes_between_hosts"], 4096);
+  EXPECT_EQ(report["cost_model"]["host_devices"], 2);
+  EXPECT_EQ(report["cost_model"]["network_bytes_per_s"], 1e9);
+  EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText),
+              HasSubstr("12.00 KiB sent per device, 4.00 KiB of it between hosts, 1 group of 4"));
 }
 
 TEST(Report, TotalsCountExecutions) {

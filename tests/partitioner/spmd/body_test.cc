@@ -20,10 +20,7 @@ struct BodyRig {
     RuleAlternative rule;
     rule.text.rule = "r c -> r c";
     EXPECT_TRUE(RegisterRuleWithBody(targets, "same", {rule}, std::move(body)).ok());
-    HandlerEntry entry;
-    entry.target = "same";
-    entry.host = Same;
-    EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
+    RegisterSame(&handlers);
     options.targets = &targets;
     options.handlers = &handlers;
   }

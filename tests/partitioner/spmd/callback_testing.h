@@ -27,15 +27,20 @@ inline absl::Status Same(const HandlerContext&, absl::Span<const BufferView> in,
   return absl::OkStatus();
 }
 
+// Its handler.
+inline void RegisterSame(HandlerRegistry* handlers) {
+  HandlerEntry entry;
+  entry.target = "same";
+  entry.host = Same;
+  EXPECT_TRUE(handlers->Register(std::move(entry)).ok());
+}
+
 struct CallbackRig {
   explicit CallbackRig(PartitionFn partition) {
     PartitionerCallbacks c;
     c.partition = std::move(partition);
     EXPECT_TRUE(targets.RegisterCustomCallPartitioner("same", c).ok());
-    HandlerEntry entry;
-    entry.target = "same";
-    entry.host = Same;
-    EXPECT_TRUE(handlers.Register(std::move(entry)).ok());
+    RegisterSame(&handlers);
     options.targets = &targets;
     options.handlers = &handlers;
   }
