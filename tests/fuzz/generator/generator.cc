@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +10,6 @@
 namespace shardcall::generator {
 namespace {
 
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr int64_t kMaxElements = 600;
 
 int64_t Product(const Dims& dims) {

@@ -4,6 +4,7 @@
 #ifndef SHARDCALL_TESTS_FUZZ_GENERATOR_OPS_H_
 #define SHARDCALL_TESTS_FUZZ_GENERATOR_OPS_H_
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 namespace shardcall::generator {
 
 using Dims = std::vector<int64_t>;
+
+inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 // An array. `bound` is the largest magnitude that an element can have, infinite
 // where it is not known; `whole` is false for fractions.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <string>
 
@@ -9,8 +8,6 @@
 
 namespace shardcall::generator {
 namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 double SumOfProducts(ElementType type, double a, double b, int64_t count) {
   const double bound =

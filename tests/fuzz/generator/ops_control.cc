@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {
-namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 CompId Generator::Body(const std::vector<const Shape*>& parameters, const std::vector<Value>& known,
                        const std::vector<Wanted>& wanted, bool as_tuple, bool counter, int depth) {

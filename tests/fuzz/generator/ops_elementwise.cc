@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {
-namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 bool Generator::Unary(Scope& s) {
   const Value v = Any(s);

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {
 namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 // How an operand's dimensions are indexed, for gather and scatter alike.
 struct Indexing {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <limits>
 
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {
-namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 bool Generator::TopkOp(Scope& s) {
   Value v;

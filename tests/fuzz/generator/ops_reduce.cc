@@ -7,8 +7,6 @@
 namespace shardcall::generator {
 namespace {
 
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
 std::vector<Opcode> MonoidsOf(ElementType type, bool whole) {
   if (type == ElementType::kPred) return {Opcode::kAnd, Opcode::kOr, Opcode::kXor};
   if (IsComplex(type)) return {Opcode::kAdd};

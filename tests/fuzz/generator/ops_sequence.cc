@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
 
 #include "tests/fuzz/generator/ops.h"
 
 namespace shardcall::generator {
-namespace {
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-}  // namespace
+namespace {}  // namespace
 
 // A running sum or maximum along one dimension, forwards or backwards; the outputs
 // are the carries after each step.

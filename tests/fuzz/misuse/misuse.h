@@ -17,6 +17,8 @@
 #include "shardcall/sharding/element_type.h"
 #include "tests/fuzz/generator/random.h"
 
+struct Shardcall_Error;
+
 namespace shardcall::misuse {
 
 // What was called, and what came of it.
@@ -40,7 +42,7 @@ class Caller {
     return Ok(made.status());
   }
   // Of the C interface: counts and destroys; the parts of an error must be texts.
-  bool Ok(struct Shardcall_Error* error);
+  bool Ok(Shardcall_Error* error);
 
   // Mostly small and right, at times not.
   int64_t Number();
