@@ -33,6 +33,8 @@ class Hosts {
   bool one() const { return devices_ == 0; }
   // How much longer a byte takes between hosts than within one; at least 1.
   double slower() const { return slower_; }
+  // Sets it, and returns what it was.
+  double set_slower(double slower) { return std::exchange(slower_, slower); }
   // What `bytes` take as bytes within a host.
   double Weighted(double bytes, double between_hosts) const {
     return one() ? bytes : bytes + between_hosts * (slower_ - 1);
@@ -47,8 +49,6 @@ class Hosts {
 
  private:
   friend void SetHosts(Context& context, const CostModel& cost);
-  friend const ReshardPlan& shardcall::PlanReshard(Context& context, const Shape* global,
-                                                   const Sharding* from, const Sharding* to);
 
   int64_t devices_ = 0;  // of each host, with successive ids; 0: one host has all
   double slower_ = 1;

@@ -260,9 +260,9 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   auto plan = std::make_unique<ReshardPlan>(MakePlan(context, global, from, to));
   if (hosts.slower() > 1 && plan->between_hosts > 0) {
     // The search takes all devices for senders of a permute, which weighs more between hosts.
-    const double slower = std::exchange(hosts.slower_, 1);
+    const double slower = hosts.set_slower(1);
     ReshardPlan plain = MakePlan(context, global, from, to);
-    hosts.slower_ = slower;
+    hosts.set_slower(slower);
     plain.weighted = hosts.Weighted(plain.bytes, plain.between_hosts);
     if (plain.weighted < plan->weighted) *plan = std::move(plain);
   }

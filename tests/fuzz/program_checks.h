@@ -23,9 +23,9 @@ struct CheckCounts {
 //   partitioned over its devices, with and without propagation, it gives the
 //   same numbers, and all copies of a part are equal;
 //   propagated text partitioned without propagation is the same module.
-// Inputs are small whole numbers from `seed`. `reference`, if not empty, is a program
-// with the same parameters that means the same on one device, for a program that needs
-// all of its devices (manual regions).
+// Inputs are small whole numbers from `seed`, which also chooses the machine of the plans.
+// `reference`, if not empty, is a program with the same parameters that means the same on one
+// device, for a program that needs all of its devices (manual regions).
 std::string CheckProgram(const std::string& text, uint64_t seed, CheckCounts* counts,
                          const std::string& reference = "");
 
