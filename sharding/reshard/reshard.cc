@@ -113,6 +113,12 @@ bool IsPrime(int64_t n) {
   return true;
 }
 
+double BytesOf(absl::Span<const Move> moves) {
+  double bytes = 0;
+  for (const Move& m : moves) bytes += m.bytes;
+  return bytes;
+}
+
 double WeightedBytes(Hosts& hosts, absl::Span<const Move> moves) {
   double bytes = 0;
   for (const Move& m : moves) bytes += hosts.Weighted(m.bytes, m.bytes * hosts.Share(m));
@@ -137,13 +143,12 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
     return;
   }
   Hosts& hosts = context.Get<Hosts>();
-  const double bytes = WeightedBytes(hosts, moves);
-  if (moves.size() > 1 && bytes > 1.1 * LowerBound(global, from, to) &&
+  if (moves.size() > 1 && BytesOf(moves) > 1.1 * LowerBound(global, from, to) &&
       (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
     std::vector<Move> finer;
     if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
                       /*fine=*/true) &&
-        WeightedBytes(hosts, finer) < bytes) {
+        WeightedBytes(hosts, finer) < WeightedBytes(hosts, moves)) {
       moves = std::move(finer);
     }
   }
