@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/mesh.h"
 
 namespace shardcall {
 namespace {
@@ -89,7 +90,8 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
                      .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
   }
   if ((out.host_devices > 0) != (out.network > 0) ||
-      out.host_devices != std::floor(out.host_devices)) {
+      out.host_devices != std::floor(out.host_devices) ||
+      out.host_devices > static_cast<double>(kMaxDevices)) {
     return ToStatus(
         {.code = "E211",
          .message = "the hosts of a machine are not described",

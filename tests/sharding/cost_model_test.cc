@@ -52,7 +52,8 @@ TEST(CostModel, HostsHaveANetworkBetweenThem) {
   EXPECT_EQ(cost->bandwidth, 450e9);
   EXPECT_DOUBLE_EQ(cost->Seconds(Traffic{450e9 + 100e9, 100e9, 1}), 1 + 2 + cost->latency);
   EXPECT_EQ(CostModel().Seconds(Traffic{100, 0, 2}), CostModel().Seconds(100, 2));
-  for (const char* text : {"host_devices=8", "network=1e9", "host_devices=1.5, network=1e9"}) {
+  for (const char* text : {"host_devices=8", "network=1e9", "host_devices=1.5, network=1e9",
+                           "host_devices=1e300, network=1e9"}) {
     const auto half = ParseCostModel(text);
     ASSERT_FALSE(half.ok()) << text;
     EXPECT_EQ(DiagnosticCode(half.status()), "E211");

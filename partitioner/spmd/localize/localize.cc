@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/spmd/localize/exchange.h"

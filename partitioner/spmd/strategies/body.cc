@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom calls whose target has a body (RegisterRuleWithBody). The body says by what it builds
 // which collectives a candidate has: it is let build the call in a module that is thrown away.
-#include <utility>
-
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
@@ -57,11 +55,6 @@ bool Complete(const OpQuery& op, Candidate* c) {
     const Sharding* s = c->operands[k];
     local.operands.push_back(ops.builder().Parameter(
         static_cast<int64_t>(k), s == nullptr ? shape : LocalShape(ops.context(), shape, s)));
-  }
-  for (size_t k = 0; k < c->produced.size(); ++k) {
-    const Shape* shape = op.result(static_cast<int>(k));
-    const Sharding* s = c->produced[k];
-    local.result_shapes.push_back(s == nullptr ? shape : LocalShape(ops.context(), shape, s));
   }
   Emit(ops, local);
   for (const CollectiveRecord& r : ops.records()) {

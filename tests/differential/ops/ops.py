@@ -139,7 +139,7 @@ def by_xla(xla, cases, engines):
 
 
 def one_in(count, cases):
-    """The first of `count` cases of each op, so that each op is there."""
+    """Of each op the first case and every `count`-th after it."""
     seen = collections.Counter()
     chosen = []
     for case in cases:
