@@ -2,6 +2,7 @@
 #include "shardcall/kernels/ffi/cuda_device.h"
 
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/status.h"
@@ -51,6 +52,12 @@ class CudaDevice final : public HandlerDevice {
     SHARDCALL_RETURN_IF_ERROR(Copy(to, from, bytes, cudaMemcpyDeviceToHost));
     return CudaStatus(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
+  absl::StatusOr<bool> IsIdle() override {
+    const cudaError_t code = cudaStreamQuery(stream_);
+    if (code == cudaErrorNotReady) return false;
+    SHARDCALL_RETURN_IF_ERROR(CudaStatus(code, "what is on the stream"));
+    return true;
+  }
 
  protected:
   absl::StatusOr<void*> AllocateMemory(int64_t bytes) override {
@@ -62,12 +69,6 @@ class CudaDevice final : public HandlerDevice {
   void ReleaseMemory(void* memory) override {
     cudaSetDevice(device_);
     cudaFree(memory);
-  }
-  absl::StatusOr<bool> IsIdle() override {
-    const cudaError_t code = cudaStreamQuery(stream_);
-    if (code == cudaErrorNotReady) return false;
-    SHARDCALL_RETURN_IF_ERROR(CudaStatus(code, "what is on the stream"));
-    return true;
   }
 
  private:
@@ -110,6 +111,19 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void*
                     status.code());
   }
   return std::shared_ptr<HandlerDevice>(std::move(opened));
+}
+
+bool CudaIsInUse() {
+  // The runtime has no such question, and would itself begin to use CUDA. Of the driver, any
+  // function but cuInit says so.
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  constexpr int kNotInitialized = 3;  // CUDA_ERROR_NOT_INITIALIZED
+  int devices = 0;
+  const bool used = count != nullptr && count(&devices) != kNotInitialized;
+  dlclose(driver);
+  return used;
 }
 
 }  // namespace internal

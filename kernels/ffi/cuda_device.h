@@ -17,6 +17,9 @@ inline namespace internal {
 // GPU or the toolkit, E309 if CUDA fails.
 absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int ordinal, void* stream);
 
+// Whether something in this process uses CUDA, which then fails in its forks.
+bool CudaIsInUse();
+
 }  // namespace internal
 }  // namespace shardcall
 

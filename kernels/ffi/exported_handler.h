@@ -23,6 +23,9 @@ struct ExportedCall {
   int num_devices = 1;
   int api_version = 4;         // of the call; below 4 its attributes are plain text
   std::string backend_config;  // as text, which a frame lacks
+  // Opens the device of a handler for another platform than Host; its calls have the stream and the
+  // memory of the frame.
+  HandlerDeviceOpener opener = {};
 };
 struct ExportedFunction {
   abi::Handler* function;

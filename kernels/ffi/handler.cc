@@ -251,15 +251,15 @@ absl::StatusOr<const HandlerEntry*> HandlerRegistry::FindForRun(absl::string_vie
   return device.ok() ? device : host;
 }
 
-absl::StatusOr<std::shared_ptr<HandlerDevice>> HandlerRegistry::OpenDevice(
-    absl::string_view platform, int ordinal, void* stream) const {
-  HandlerDeviceOpener opener = OpenCudaDevice;
-  {
-    const auto state = state_.Lock();
-    const auto it = state->devices.find(PlatformKey(platform));
-    if (it != state->devices.end()) opener = it->second;
-  }
-  return opener(ordinal, stream);  // without the lock, since it may take long
+HandlerDeviceOpener HandlerRegistry::Devices(absl::string_view platform) const {
+  const auto state = state_.Lock();
+  const auto it = state->devices.find(PlatformKey(platform));
+  return it == state->devices.end() ? OpenCudaDevice : it->second;
+}
+
+bool HandlerRegistry::RunsInFork(absl::string_view target, absl::string_view backend_config) const {
+  const absl::StatusOr<const HandlerEntry*> entry = FindForRun(target, backend_config);
+  return !entry.ok() || PlatformKey((*entry)->platform) != PlatformKey("CUDA") || !CudaIsInUse();
 }
 
 std::vector<const HandlerEntry*> HandlerRegistry::List() const {

@@ -151,8 +151,14 @@ class HandlerRegistry {
   void SetDevices(absl::string_view platform, HandlerDeviceOpener opener) {
     state_.Lock()->devices[PlatformKey(platform)] = std::move(opener);
   }
+  HandlerDeviceOpener Devices(absl::string_view platform) const;
+  // Whether a run of the call works in a fork of this process: it does not on a GPU that this
+  // process uses.
+  bool RunsInFork(absl::string_view target, absl::string_view backend_config) const;
   absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform, int ordinal,
-                                                            void* stream) const;
+                                                            void* stream) const {
+    return Devices(platform)(ordinal, stream);  // without a lock, since it may take long
+  }
 
   // The UserData of a type that handlers of the typed FFI get; not owned.
   void SetUserData(int64_t type_id, void* data) { state_.Lock()->user_data[type_id] = data; }

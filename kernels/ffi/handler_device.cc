@@ -83,14 +83,22 @@ absl::Status HandlerDevice::Wait(absl::Duration deadline) {
   return absl::OkStatus();
 }
 
+void HandlerDevice::ReleaseHeld() {
+  if (held_.empty()) return;
+  const absl::StatusOr<bool> idle = IsIdle();
+  for (std::shared_ptr<const void>& owner : held_) {
+    if (idle.ok() && *idle) break;
+    new std::shared_ptr<const void>(std::move(owner));  // leaked: still in use
+  }
+  held_.clear();
+}
+
 void HandlerDevice::ReleaseAll() {
+  ReleaseHeld();
   const absl::StatusOr<bool> idle = IsIdle();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!idle.ok() || !*idle) {
-    new std::shared_ptr<KeptStates>(std::move(kept_));
-    for (std::shared_ptr<const void>& owner : held_) {
-      new std::shared_ptr<const void>(std::move(owner));  // leaked: still in use
-    }
+    new std::shared_ptr<KeptStates>(std::move(kept_));  // leaked: still in use
     return;
   }
   kept_.reset();

@@ -52,14 +52,22 @@ class HandlerDevice {
   virtual absl::Status CopyWithin(void* to, const void* from, int64_t bytes) = 0;
   // Copies to the host synchronously; call it after a Wait.
   virtual absl::Status CopyOut(void* to_host, const void* from, int64_t bytes) = 0;
+  // Whether all that was enqueued on the stream is over.
+  virtual absl::StatusOr<bool> IsIdle() = 0;
 
  protected:
+  // Shares what handlers keep for a device and its stream.
+  struct SameStream {
+    HandlerDevice& as;
+  };
+  explicit HandlerDevice(SameStream stream) : kept_(stream.as.kept_) {}
   virtual absl::StatusOr<void*> AllocateMemory(int64_t bytes) = 0;
   virtual void ReleaseMemory(void* memory) = 0;
-  virtual absl::StatusOr<bool> IsIdle() = 0;
   // For destructors of derived classes: releases memory and kept objects, unless the stream is
   // still busy with them.
   void ReleaseAll();
+  // The same for held objects alone.
+  void ReleaseHeld();
 
  private:
   std::mutex mutex_;

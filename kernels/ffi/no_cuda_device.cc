@@ -14,5 +14,7 @@ absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenCudaDevice(int, void*) {
                   absl::StatusCode::kUnavailable);
 }
 
+bool CudaIsInUse() { return false; }
+
 }  // namespace internal
 }  // namespace shardcall

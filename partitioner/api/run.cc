@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/api/rank_identity.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/execute/started_calls.h"
 #include "shardcall/partitioner/runtime/io/shard_io.h"
@@ -166,9 +167,15 @@ absl::StatusOr<std::vector<Tensor>> RunOnEngine(const PartitionedProgram& progra
   SHARDCALL_ASSIGN_OR_RETURN(
       std::vector<std::vector<Tensor>> arguments,
       ShardForDevices(inputs, program.local.parameters, n, PadFill::kPoison));
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<std::vector<Tensor>> outputs,
-                             options.engine->Execute(program.local.module, std::move(arguments),
-                                                     options.handlers, options.deadline));
+  absl::optional<Module> precise;
+  if (options.full_precision) {
+    SHARDCALL_ASSIGN_OR_RETURN(PassResult result, MakeFullPrecision()->Run(program.local.module));
+    if (result.changed) precise = std::move(result.module);
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<Tensor>> outputs,
+      options.engine->Execute(precise ? *precise : program.local.module, std::move(arguments),
+                              options.handlers, options.deadline));
   return JoinOutputs(program.local, outputs, options.check_replicas);
 }
 

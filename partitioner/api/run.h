@@ -37,6 +37,9 @@ struct RunOptions {
   const HandlerRegistry* handlers = nullptr;  // not owned
   Engine* engine = nullptr;                   // of kPjrt, not owned
   bool check_replicas = false;                // E321 if replicas of an output shard differ
+  // With kPjrt: products of f32 that state no precision have that of f32, and not, as on XLA's
+  // GPUs, that of TF32.
+  bool full_precision = false;
   // With MPI and NCCL: each rank gives arrays of which only its own shards hold values. Ranks that
   // hold the same shard must still give the same bytes for it. Otherwise all ranks must give the
   // same arrays. E308 if they do not.

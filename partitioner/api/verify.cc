@@ -256,6 +256,7 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   }
   RunOptions checked = options;
   checked.check_replicas = true;
+  checked.full_precision = true;
   absl::StatusOr<std::vector<Tensor>> got =
       RunPartitioned(*program, reference.inputs, checked, communicator);
   if (absl::IsUnimplemented(got.status())) return unsupported(got.status());

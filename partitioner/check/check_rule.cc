@@ -27,7 +27,7 @@ void SortFindings(RuleCheck* check) {
 
 absl::StatusOr<RuleCheck> CheckRule(const std::vector<CheckedCall>& calls, uint64_t seed,
                                     const TrialOptions& given) {
-  TrialRun run(given);
+  TrialRun run(given, calls);
   const TrialOptions& options = run.options();
   RuleCheck check;
   // An improvement counts only if it is found for all calls with the same rule.

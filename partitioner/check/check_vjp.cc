@@ -303,7 +303,7 @@ absl::StatusOr<RuleCheck> CheckBackward(const VjpSpec& vjp, const std::vector<Ch
 
 absl::StatusOr<RuleCheck> CheckVjp(const std::vector<CheckedCall>& calls, uint64_t seed,
                                    const TrialOptions& given_options) {
-  TrialRun run(given_options);
+  TrialRun run(given_options, calls);
   const TrialOptions& options = run.options();
   RuleCheck check;
   int tested = 0;

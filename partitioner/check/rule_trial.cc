@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -292,7 +293,8 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
 
 }  // namespace
 
-TrialRun::TrialRun(const TrialOptions& given) : options_(given) {
+TrialRun::TrialRun(const TrialOptions& given, absl::Span<const CheckedCall> calls)
+    : options_(given) {
   if (given.process != nullptr) return;
   const HandlerRegistry none;
   const HandlerRegistry& handlers = given.handlers == nullptr ? none : *given.handlers;
@@ -300,7 +302,10 @@ TrialRun::TrialRun(const TrialOptions& given) : options_(given) {
   options_.fenced_before = &before_.emplace(FencedHandlers(handlers, FenceSide::kBefore));
   // A kernel that other devices wait for is ended by their deadline; a single one by that of the
   // process, which is a little later.
-  options_.process = &process_.emplace(given.deadline + absl::Seconds(1));
+  const bool forks = absl::c_all_of(calls, [&](const CheckedCall& call) {
+    return handlers.RunsInFork(call.target, call.backend_config);
+  });
+  options_.process = &process_.emplace(given.deadline + absl::Seconds(1), forks);
 }
 
 TrialResult HandlerTakes(const CheckedCall& call, const std::vector<int64_t>& sizes,

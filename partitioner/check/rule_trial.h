@@ -61,7 +61,7 @@ struct TrialOptions {
 // unless they have them already.
 class TrialRun {
  public:
-  explicit TrialRun(const TrialOptions& given);
+  TrialRun(const TrialOptions& given, absl::Span<const CheckedCall> calls);
   const TrialOptions& options() const { return options_; }
 
  private:

@@ -86,6 +86,7 @@ TrialProcess::~TrialProcess() {
 }
 
 bool TrialProcess::Start() {
+  if (!forks_) return false;
   if (last_words_ == nullptr) {
     void* const memory =
         mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -4,7 +4,8 @@
 //
 // The child is a fork that runs the same code from there on, one step ahead: when this process asks
 // a question, the child has computed the same question and sends the answer. So questions may
-// depend only on earlier answers. The child ends with its TrialProcess.
+// depend only on earlier answers. The child ends with its TrialProcess. Kernels of a GPU that this
+// process uses cannot be called in a fork, and run here.
 #ifndef SHARDCALL_PARTITIONER_CHECK_TRIAL_PROCESS_H_
 #define SHARDCALL_PARTITIONER_CHECK_TRIAL_PROCESS_H_
 
@@ -30,8 +31,8 @@ void SetForkHooks(const ForkHooks& hooks);
 
 class TrialProcess {
  public:
-  // No answer may take longer than `limit`.
-  explicit TrialProcess(absl::Duration limit) : limit_(limit) {}
+  // No answer may take longer than `limit`. Without `forks`, questions are asked in this process.
+  explicit TrialProcess(absl::Duration limit, bool forks = true) : limit_(limit), forks_(forks) {}
   TrialProcess(const TrialProcess&) = delete;
   TrialProcess& operator=(const TrialProcess&) = delete;
   ~TrialProcess();
@@ -51,6 +52,7 @@ class TrialProcess {
   bool Read(void* data, size_t size, absl::Duration until, bool* late) const;
 
   const absl::Duration limit_;
+  const bool forks_;
   bool child_ = false;
   pid_t pid_ = -1;  // the child's; -1: none
   int pipe_ = -1;   // answers, from the child; read here

@@ -71,6 +71,10 @@ std::unique_ptr<Pass> MakeLoopInvariants(std::function<int64_t(const Module&)> r
 // (ordered_extrema.cc), so that engines that lose a NaN in them keep it.
 std::unique_ptr<Pass> MakeOrderedExtrema();
 
+// Lets products of f32 that state no precision have that of their type (full_precision.cc), where
+// results are compared with those of another engine.
+std::unique_ptr<Pass> MakeFullPrecision();
+
 // Names every instruction and computation, uniquely in the module: given names
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);

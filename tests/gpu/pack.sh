@@ -21,7 +21,27 @@ mkdir -p "$bundle"/{bin,lib,openmpi,pmix,examples}
 for program in "${programs[@]}"; do cp "$build/bin/$program" "$bundle/bin/"; done
 cp "$build"/lib/libshardcall_pjrt{,_whole}.so "$bundle/lib/"
 cp -r examples/programs examples/jax "$bundle/examples/"
-cp tests/gpu/{run.sh,steps.py,one_device.hlo,library_targets.hlo} "$bundle/"
+cp tests/gpu/{run.sh,steps.py,under_jax.py,jax_programs.py,one_device.hlo,library_targets.hlo} "$bundle/"
+
+# The Python package, of the build that works with CPython 3.12 and later, and the package of
+# the plugin that wraps JAX's.
+if [ -e "$build/lib/python/shardcall/_core.abi3.so" ]; then
+  mkdir "$bundle/python"
+  cp -rL "$build/lib/python/shardcall" partitioner/bindings/pjrt_wrapper/wheel/shardcall_pjrt \
+    "$bundle/python/"
+  rm -rf "$bundle"/python/*/__pycache__ "$bundle"/python/shardcall/_core.cpython-*
+  for part in '' _whole; do
+    ln -s "../../lib/libshardcall_pjrt$part.so" "$bundle/python/shardcall_pjrt/"
+  done
+fi
+# A kernel for CUDA of a library of its own, where XLA's headers are at hand.
+headers=$(python3 -c 'import jax; print(jax.ffi.include_dir())' 2>/dev/null || true)
+if [ -n "$headers" ] && cmake -S examples/cuda_plugin -B "$work/plugin" \
+     -DXLA_FFI_INCLUDE="$headers" > "$work/plugin.log" && cmake --build "$work/plugin" >> "$work/plugin.log"
+then
+  cp "$work/plugin/librow_softmax.so" "$work/plugin/row_softmax.json" \
+    examples/cuda_plugin/row_softmax.hlo "$bundle/"
+fi
 
 # Open MPI with its components, but for those of networks that one machine has not.
 where() { ompi_info --parsable --path "$1" | cut -d: -f3-; }
@@ -47,7 +67,8 @@ needed() {
 needed | while read -r name path; do
   [ -e "$bundle/lib/$name" ] || cp -L "$path" "$bundle/lib/$name"
 done
-strip --strip-unneeded "$bundle"/bin/* "$bundle"/lib/*.so* 2>/dev/null || true
+strip --strip-unneeded "$bundle"/bin/* "$bundle"/lib/*.so* "$bundle"/python/shardcall/*.so \
+  2>/dev/null || true
 
 # Nothing of ours is looked for outside.
 outside=$(env -i LD_LIBRARY_PATH="$bundle/lib" find "$bundle" -type f \

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of run.sh: each is a command with a limit in seconds.
 
-    python3 steps.py [RESULT=gpu.json]
+    python3 steps.py [RESULT=gpu.json] [--only=REGEX] [--seconds=470]
 
 A step that fails stops no other. Its outcome is "passed", "failed", "timed out" or "could
 not run", where the machine lacks something, with the end of what it printed; the file is
 written after each step, so that what was cut off has its results too. Exit status: 0 if all
 passed.
 """
+import argparse
 import importlib.util
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ALL_SECONDS = 470
 TAIL = 12000
 BIN, PROGRAMS = HERE / 'bin', HERE / 'examples' / 'programs'
 FOUR = ('data_parallel_step', 'tensor_parallel_block', 'ring_attention', 'expert_parallel')
@@ -80,6 +82,10 @@ def on_one_gpu(ranks, command):
             f"{SHARED} exec {command}'")
 
 
+def missing(name):
+    return '' if (HERE / name).exists() else f'the bundle has no {name}'
+
+
 def steps(plugin):
     """(name, seconds, command, why it cannot run)."""
     yield 'devices', 20, 'nvidia-smi -L && nvidia-smi', ''
@@ -104,6 +110,15 @@ def steps(plugin):
     yield ('bandwidth_beside_nccl', 90,
            f'{BIN}/mpirun -np $(nvidia-smi -L | wc -l) {BIN}/bench_collectives --backend=nccl '
            f'--max=67108864', '')
+    # A kernel of a library of its own, told of by a manifest.
+    yield ('verify_nccl_plugin', 40,
+           on_one_gpu(4, f'{BIN}/shardcall verify {HERE}/row_softmax.hlo --backend=nccl '
+                         f'--plugin={HERE}/row_softmax.json'), missing('row_softmax.json'))
+    sanitizer = '' if shutil.which('compute-sanitizer') else 'there is no compute-sanitizer'
+    for name in ('handlers', 'targets'):
+        yield (f'sanitized_{name}', 90, f'compute-sanitizer --report-api-errors=no '
+                                        '--error-exitcode=9 '
+                                        f'{BIN}/kernels_cuda_{name}_test', sanitizer)
     without = '' if plugin else "jax's CUDA plugin is not installed"
     for verb in ('run', 'verify'):
         # One device, which a machine with one GPU has.
@@ -116,6 +131,13 @@ def steps(plugin):
            'python3 -c "import jax, jax.numpy as n; x = n.arange(6.0).reshape(2, 3); '
            'y = jax.jit(lambda a: a @ a.T)(x); print(jax.devices(), y); '
            'assert y.tolist() == [[5, 14], [14, 50]]"', without)
+    # Whole programs under JAX, by each of our ways in, on one device and on four processes.
+    for how, processes in (('jit', 1), ('jit', 4), ('wrapper', 4), ('install', 4), ('time', 4)):
+        yield (f'jax_{how}_{processes}', 150,
+               f'PYTHONPATH={HERE}/python:$PYTHONPATH '
+               f'LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:$LD_LIBRARY_PATH '
+               f'python3 {HERE}/under_jax.py {how} --processes={processes} --seconds=140',
+               without or missing('python'))
 
 
 def judge(status, printed):
@@ -153,9 +175,16 @@ def run(command, seconds, env):
 
 
 def main():
-    result = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else 'gpu.json')
-    env, end, done = environment(), time.monotonic() + ALL_SECONDS, []
+    parser = argparse.ArgumentParser()
+    parser.add_argument('result', nargs='?', type=pathlib.Path, default='gpu.json')
+    parser.add_argument('--only', default='', help='a regular expression of the names')
+    parser.add_argument('--seconds', type=float, default=470, help='for all together')
+    given = parser.parse_args()
+    result = given.result
+    env, end, done = environment(), time.monotonic() + given.seconds, []
     for name, seconds, command, without in steps(cuda_plugin()):
+        if not re.search(given.only, name):
+            continue
         left = min(seconds, end - time.monotonic())
         if without or left < 1:
             step = {'outcome': 'could not run', 'seconds': 0,

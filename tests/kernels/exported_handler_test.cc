@@ -10,6 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "shardcall/collectives/in_process/in_process.h"
+#include "shardcall/kernels/ffi/staged_call.h"
+#include "tests/kernels/fake_device.h"
 #include "tests/kernels/ffi_test_util.h"
 
 namespace shardcall {
@@ -123,6 +125,72 @@ TEST(ExportedHandlerTest, ACallWithASiteHasItsDeviceAndItsCommunicator) {
   unknown.context.run_id = 7;
   const absl::Status status = unknown.Run(entry, {}, {});
   EXPECT_TRUE(absl::StrContains(status.message(), "E312")) << status;
+}
+
+// An entry for CUDA, whose frames have the fake device's stream and memory.
+HandlerEntry OnDevice(HostHandler handler) {
+  HandlerEntry entry = Entry("staged", std::move(handler));
+  entry.platform = "CUDA";
+  ExportedCall call;
+  call.opener = [](int, void* stream) -> absl::StatusOr<std::shared_ptr<HandlerDevice>> {
+    return std::shared_ptr<HandlerDevice>(std::shared_ptr<void>(), &FakeDevice::Of(stream));
+  };
+  const auto exported = ExportHandler(entry, call);
+  EXPECT_TRUE(exported.ok()) << exported.status();
+  abi::HandlerBundle bundle = {};
+  bundle.execute = exported->function;
+  auto typed = MakeTypedEntry(entry.target, "CUDA", bundle, "exported");
+  EXPECT_TRUE(typed.ok()) << typed.status();
+  return *std::move(typed);
+}
+
+TEST(ExportedHandlerTest, AHandlerForADeviceHasTheStreamAndTheMemoryOfItsFrame) {
+  const auto fake = std::make_shared<FakeDevice>();
+  std::vector<void*> kept;
+  const HandlerEntry entry =
+      OnDevice([&](const HandlerContext& context, absl::Span<const BufferView> operands,
+                   absl::Span<const BufferView> results) -> absl::Status {
+        HandlerDevice& device = *context.device;
+        EXPECT_EQ(device.stream(), fake.get());
+        EXPECT_TRUE(FakeDevice::IsDevicePointer(operands[0].data));
+        const int64_t bytes = operands[0].byte_size();
+        SHARDCALL_ASSIGN_OR_RETURN(void* const scratch, device.Allocate(bytes));
+        EXPECT_TRUE(FakeDevice::IsDevicePointer(scratch));
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(scratch) % 256, 0u);
+        SHARDCALL_RETURN_IF_ERROR(device.CopyWithin(scratch, operands[0].data, bytes));
+        SHARDCALL_RETURN_IF_ERROR(device.CopyWithin(results[0].data, scratch, bytes));
+        device.Free(scratch);
+        SHARDCALL_ASSIGN_OR_RETURN(std::shared_ptr<void> state, device.kept().GetOrMake(&kept, [] {
+          return absl::StatusOr<std::shared_ptr<void>>(std::make_shared<int>(1));
+        }));
+        kept.push_back(state.get());
+        return absl::OkStatus();
+      });
+  for (int call = 0; call < 2; ++call) {
+    std::vector<float> x = {1, 2, 3}, y(3);
+    TestCall made;
+    ASSERT_TRUE(CallStaged(entry, fake, made.context, {F32(x)}, {F32(y)}).ok());
+    EXPECT_EQ(y, x);
+  }
+  // The scratch memory of all calls went back, and is one piece.
+  EXPECT_EQ(fake->allocations(), 3);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0], kept[1]);
+}
+
+TEST(ExportedHandlerTest, AHandlerForADeviceWithoutAStreamOrWithPackedElementsIsAnError) {
+  const HandlerEntry entry =
+      OnDevice([](const HandlerContext&, absl::Span<const BufferView>,
+                  absl::Span<const BufferView>) { return absl::OkStatus(); });
+  std::vector<float> x(3);
+  TestCall call;
+  const absl::Status on_host = call.Run(entry, {F32(x)}, {F32(x)});
+  EXPECT_TRUE(absl::StrContains(on_host.message(), "E312")) << on_host;
+  const auto fake = std::make_shared<FakeDevice>();
+  std::vector<char> packed(3);
+  const absl::Status four_bits =
+      CallStaged(entry, fake, call.context, {{ElementType::kS4, {3}, packed.data(), true}}, {});
+  EXPECT_TRUE(absl::StrContains(four_bits.message(), "E140")) << four_bits;
 }
 
 TEST(ExportedHandlerTest, ErrorsAndThrowsAreErrorsOfTheCall) {

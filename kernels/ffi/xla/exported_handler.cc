@@ -15,7 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/packed_buffers.h"
+#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
+#include "shardcall/kernels/ffi/xla/frame_device.h"
 #include "shardcall/sharding/base/made_at_first_use.h"
 #include "shardcall/sharding/base/process_lock.h"
 #include "shardcall/sharding/base/status.h"
@@ -109,6 +111,19 @@ absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
   std::vector<BufferView> operands, results;
   for (int64_t k = 0; k < frame.args.size; ++k) operands.push_back(View(frame.args.args[k]));
   for (int64_t k = 0; k < frame.rets.size; ++k) results.push_back(View(frame.rets.rets[k]));
+  if (PlatformKey(exported.entry.platform) != PlatformKey("Host")) {
+    if (ConvertedBuffers::Needed(exported.entry.packed, operands, results)) {
+      return ToStatus({.code = "E140",
+                       .message = absl::StrCat("the kernel of \"", exported.entry.target,
+                                               "\" takes one element in a byte, and the runtime's "
+                                               "device memory has several"),
+                       .expected = "elements of 8 bits or more",
+                       .fix = "Register a kernel of the typed FFI, which gets them as they are"},
+                      absl::StatusCode::kUnimplemented);
+    }
+    SHARDCALL_ASSIGN_OR_RETURN(context.device,
+                               DeviceOfFrame(frame, exported.entry.platform, exported.call.opener));
+  }
   absl::Status status;
   try {
     status = CallConverted(exported.entry.packed, context, operands, results, exported.entry.host);

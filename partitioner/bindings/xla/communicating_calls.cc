@@ -142,7 +142,7 @@ absl::StatusOr<std::vector<ExportedTarget>> ExportCommunicating(
     ExportedTarget& target = found[std::string(attrs.target)];
     if (target.function == nullptr) {
       SHARDCALL_ASSIGN_OR_RETURN(const ExportedFunction exported,
-                                 ExportHandler(**entry, {num_devices, kTypedFfiCall, ""}));
+                                 ExportHandler(**entry, {num_devices, kTypedFfiCall, "", {}}));
       target = {absl::StrCat(std::string(attrs.target), "@", exported.number), (*entry)->platform,
                 reinterpret_cast<const void*>(exported.function)};
     }

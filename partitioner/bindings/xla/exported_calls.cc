@@ -78,8 +78,9 @@ absl::StatusOr<ExportedCalls> ExportCalls(const Module& local, absl::string_view
     if (fresh) {
       SHARDCALL_ASSIGN_OR_RETURN(
           ExportedTarget target,
-          ExportCall(**entry, {num_devices, static_cast<int>(attrs.api_version),
-                               std::string(instr.backend_config)}));
+          ExportCall(**entry,
+                     {num_devices, static_cast<int>(attrs.api_version),
+                      std::string(instr.backend_config), handlers.Devices((*entry)->platform)}));
       out.targets.push_back(std::move(target));
     }
     if (!plain) out.renamed.emplace(k, out.targets[at->second].name);

@@ -78,7 +78,7 @@ def _told(handlers, waiting, platform, call):
 
 
 def _register_handler(handlers, waiting, platform, handler):
-    platform = xla_platform_names.get(platform, platform)
+    platform = _core.platform_name(platform)
     with _lock:
         if platform in handlers:
             return
@@ -113,10 +113,10 @@ def register_custom_call_target(
                     'where it has them, and api_version=1')
     _core.register_target(name, [stages.get(s) for s in _STAGES], platform, int(api_version),
                           int(traits))
+    on = _core.platform_name(platform)  # XLA knows CUDA as such alone
     if _jaxlib is not None:
-        _heard.register_custom_call_target(name, fn, platform, api_version, traits)
+        _heard.register_custom_call_target(name, fn, on, api_version, traits)
         return
-    on = xla_platform_names.get(platform, platform)
     with _lock:
         _told(_handlers, _targets, on,
               lambda handler: handler(name, fn, on, api_version, traits))
@@ -266,11 +266,12 @@ def register_custom_type(type_name: str, type_id: Any, platform: str = 'cpu') ->
         raise Error(f'E144 type "{type_name}" is registered without a type_id. Fix: Give a '
                     'capsule, or a dict with "type_id" and "type_info"')
     _core.register_type(type_name, parts['type_id'], parts.get('type_info'), platform)
+    on = _core.platform_name(platform)
     if _jaxlib is not None:
-        _heard.register_custom_type(type_name, type_id, platform)
+        _heard.register_custom_type(type_name, type_id, on)
         return
     with _lock:
-        _told(_type_handlers, _types, xla_platform_names.get(platform, platform),
+        _told(_type_handlers, _types, on,
               lambda handler: handler(type_name, type_id))
 
 

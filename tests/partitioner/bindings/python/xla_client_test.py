@@ -282,6 +282,13 @@ class TargetTest(unittest.TestCase):
         for platform in ('gpu', 'cuda', 'CUDA'):
             self.assertIn('on_gpu', xla_client.custom_call_targets(platform))
 
+    @unittest.skipIf(HIDDEN, 'XLA is hidden')
+    def test_xla_gets_the_names_of_platforms_that_it_knows(self):
+        from shardcall.jax import compat
+        for platform in ('cuda', 'gpu', 'CUDA', 'Cuda'):
+            xla_client.register_custom_call_target(f'on_{platform}_', capsule(negate), platform)
+            self.assertIn(f'on_{platform}_', [name for name, _ in compat.waiting_kernels('CUDA')])
+
     def test_registering_twice(self):
         xla_client.register_custom_call_target('again', capsule(negate))
         xla_client.register_custom_call_target('again', capsule(negate))
