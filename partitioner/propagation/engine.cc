@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shardcall/partitioner/propagation/indexed_carries.h"
+#include "shardcall/partitioner/propagation/summed_results.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -343,6 +344,7 @@ absl::StatusOr<PropagationResult> PropagationEngine::Run(const PropagationOption
     for (int round = 1; round < kRounds && KeepIndexedWhole(options.cost); ++round) {
       SHARDCALL_RETURN_IF_ERROR(Spread(priorities));
     }
+    SummedResults(program_, rules_, uses_, constraint_, &sharding_, &provenance_).Shard();
   } else {
     SeedAll(*priorities.rbegin());
   }

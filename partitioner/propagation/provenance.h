@@ -19,6 +19,7 @@ struct Provenance {
   InstrId via;
   int16_t from_dim = -1;  // -1: not a single one (callbacks)
   bool constraint = false;
+  bool like = false;    // no op passes it on: an open result of the shape of `from` has its axes
   int32_t brought = 1;  // the number of shards that the step added
 };
 

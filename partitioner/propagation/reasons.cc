@@ -191,6 +191,10 @@ std::string Reasons::OriginText(Place place) {
 
 std::string Reasons::StepText(Place place) {
   const Provenance& p = Step(place);
+  if (p.like) {
+    return absl::StrCat(" -> ", Name(program_.module, p.via),
+                        ", a sum in the shape of that, whose sharding is open");
+  }
   return absl::StrCat(" -> ", Name(program_.module, p.via), " ", RoleOf(p.via, p.from), " -> ",
                       RoleOf(p.via, place.leaf));
 }

@@ -115,9 +115,29 @@ std::vector<RangePart> PartsInARow(const ShardRanges& r, int64_t most) {
   return parts;
 }
 
+// The same around a ring.
+std::vector<RangePart> PartsOfRing(const ShardRanges& r) {
+  std::vector<RangePart> parts;
+  const int64_t first = (r.offset % r.extent + r.extent) % r.extent;
+  for (int64_t at = first; at < first + r.length;) {
+    const int64_t distance = at / r.tile % r.num_shards, from = at % r.tile;
+    RangePart part = EmptyPart(r, std::min(r.tile - from, first + r.length - at));
+    part.own = distance == 0;
+    part.from.assign(r.num_shards, from);
+    for (int64_t i = 0; i < r.num_shards; ++i) {
+      part.pairs.push_back({(i + distance) % r.num_shards, i});
+      part.to[i] = at - first;
+    }
+    at += part.size;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 }  // namespace
 
 bool ShardRanges::LeavesBounds() const {
+  if (wraps) return false;
   const int64_t a = Start(0), b = Start(num_shards - 1);
   return std::min(a, b) < begin || std::max(a, b) + length > end;
 }
@@ -126,7 +146,10 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
   ExchangePlan plan;
   if (r.tile == 0 || r.length == 0) return plan;
   const int64_t gathered = (r.num_shards - 1) * r.tile;
-  if (r.IsAffine() && r.step == r.tile) {
+  if (r.wraps) {
+    plan.parts = PartsOfRing(r);
+    plan.in_a_row = true;
+  } else if (r.IsAffine() && r.step == r.tile) {
     plan.parts = PartsInARow(r, 2 * r.num_shards + 1);
     plan.in_a_row = !plan.parts.empty();
   }
@@ -150,7 +173,7 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
     AddOwnPart(r, &plan.parts);
   }
   const int64_t length = Length(plan.parts);
-  if (length > 0 && length >= gathered) {
+  if (!r.wraps && length > 0 && length >= gathered) {
     return {.gather = true, .num_collectives = 1, .sent = static_cast<double>(gathered)};
   }
   int64_t sent = 0;
@@ -164,6 +187,7 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
 }
 
 double NeededElements(const ShardRanges& r) {
+  if (r.wraps) return PlanExchange(r).sent;
   int64_t needed = 0;
   for (int64_t i = 0; i < r.num_shards; ++i) {
     const int64_t first = std::max(r.Start(i), r.begin);

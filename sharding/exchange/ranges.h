@@ -27,6 +27,9 @@ struct ShardRanges {
   int64_t step = 0, offset = 0, length = 0;
   int64_t begin = 0, end = 0;  // within [0, extent)
   int64_t scale = 1, divisor = 1, shift = 0;
+  // Behind the last element comes the first one: the dimension is a ring of whole tiles, and each
+  // shard needs as many elements as it has, `offset` further on. The other members are as of `Of`.
+  bool wraps = false;
 
   // A dimension of `extent` elements on `shards` shards, of which any element may be needed. The
   // ranges are to be set.

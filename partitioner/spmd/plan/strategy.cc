@@ -22,7 +22,7 @@ struct Several {
   const Strategy* strategies[3];  // the last ones may be null
 };
 constexpr Several kSeveral[] = {
-    {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy}},
+    {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy, &kRotateStrategy}},
     {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
     {Opcode::kPad, {&kPadStrategy, &kPadThroughStrategy}},
     {Opcode::kReshape, {&kLocalStrategy, &kReshapeExchangeStrategy}},

@@ -85,7 +85,7 @@ double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Mo
 #undef SHARDCALL_OP
 extern const Strategy kConvolutionSumStrategy, kCumulativeStrategy, kSliceSumStrategy;
 extern const Strategy kConcatenateThroughStrategy, kPadThroughStrategy, kSliceThroughStrategy;
-extern const Strategy kMovedStrategy, kReshapeExchangeStrategy;
+extern const Strategy kMovedStrategy, kReshapeExchangeStrategy, kRotateStrategy;
 
 }  // namespace internal
 }  // namespace shardcall

@@ -101,6 +101,53 @@ LocalIds EmitThrough(OpBuilder& ops, const LocalOp& op) {
   return {SelectOperand(ops, op, d, operands)};
 }
 
+// Rotations: a concatenation of slices of one value that lie one behind the other in it, from its
+// end on again from its beginning, as jnp.roll makes them. The shards pass their rows on in a ring,
+// in one message where rows of one neighbour are missing.
+
+// The rows of the value of which all operands are slices. Each shard needs those of its tile of the
+// result, `offset` rows further on.
+ShardRanges RowsOfRing(const Source& first, int d, int64_t shards) {
+  ShardRanges r = ShardRanges::Of(first.shape->dim(d), shards);
+  r.step = r.length = r.tile;
+  r.offset = first.shift(d);
+  r.wraps = true;
+  return r;
+}
+
+bool CompleteRotation(const OpQuery& op, Candidate* c) {
+  const int d = Dim(op.instr());
+  const Sharding* result = c->produced[0];
+  if (!result->IsDimSharded(d)) return false;
+  const int64_t extent = op.result(0)->dim(d);
+  const Source& first = op.sources[0];
+  // The tiles have to fill the ring.
+  if (first.shape == nullptr || first.shape->dim(d) != extent ||
+      extent % result->num_shards(d) != 0) {
+    return false;
+  }
+  int64_t at = 0;
+  for (size_t k = 0; k < op.shapes.size(); ++k) {
+    const Source& source = op.sources[k];
+    if (source.first != 0 || source.opcode != Opcode::kSlice ||
+        !ReadsAlong(source, op.shapes[k], result, d) ||
+        source.shift(d) != (first.shift(d) + at) % extent) {
+      return false;
+    }
+    at += op.shapes[k]->dim(d);
+  }
+  AddReadThrough(op.module.context(), first, d, RowsOfRing(first, d, result->num_shards(d)), c);
+  for (size_t k = 1; k < op.sources.size(); ++k) c->d.saved += op.sources[k].saved;
+  return true;
+}
+
+LocalIds EmitRotation(OpBuilder& ops, const LocalOp& op) {
+  const int d = Dim(op.instr);
+  const LocalSource& first = op.sources[0];
+  const int64_t shards = op.decision.produced[0]->num_shards(d);
+  return {ReadThrough(ops, first, d, RowsOfRing(first.source, d, shards))};
+}
+
 }  // namespace
 
 constexpr Strategy kConcatenateStrategy{.name = "halo exchange of a concatenation",
@@ -113,6 +160,12 @@ constexpr Strategy kConcatenateThroughStrategy{.name = "halo exchange of what is
                                                .complete = CompleteThrough,
                                                .reads_sources = true,
                                                .emit = EmitThrough};
+constexpr Strategy kRotateStrategy{.name = "halo exchange of a rotation",
+                                   .rule = HasSource,
+                                   .crosses = HasDimInFirst,
+                                   .complete = CompleteRotation,
+                                   .reads_sources = true,
+                                   .emit = EmitRotation};
 
 }  // namespace internal
 }  // namespace shardcall

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice, pad, concatenate, reverse and dynamic-slice on sharded dimensions.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/text/printer.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 const std::vector<Sizes> kSizes = {
     {{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 7}}, {{'A', 5}, {'B', 3}}, {{'A', 7}, {'B', 8}}};
@@ -142,6 +149,38 @@ TEST(Concatenate, OfSlicesSendsEachRowOnce) {
   EXPECT_EQ(BytesMoved(RollOfSharded(5)), 5 * 40);
   EXPECT_EQ(BytesMoved(RollOfSharded(16)), 8 * 40);
   EXPECT_EQ(BytesMoved(RollOfSharded(61)), 3 * 40);
+}
+
+// The end and the beginning are neighbours: the rows from one of them go in one message, and each
+// row is where it belongs.
+TEST(Concatenate, OfSlicesTurnsARing) {
+  for (const auto& [rows, messages] :
+       std::map<int, int>{{1, 1}, {5, 1}, {8, 1}, {16, 1}, {61, 1}, {11, 2}}) {
+    const auto p = Done(RollOfSharded(rows), 8);
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(p->local.collectives.size(), static_cast<size_t>(messages)) << rows;
+    EXPECT_THAT(PrintModule(p->local.module), Not(HasSubstr("select("))) << rows;
+  }
+}
+
+// Slices of other values, gaps, and rows that come twice are no rotation.
+TEST(Concatenate, OfOtherSlicesIsNoRotation) {
+  for (const char* pieces : {
+           "  t = f32[@(A-2),@B] slice(y), slice={[2:@A], [0:@B]}\n"
+           "  h = f32[2,@B] slice(x), slice={[0:2], [0:@B]}\n",
+           "  t = f32[@(A-2),@B] slice(x), slice={[2:@A], [0:@B]}\n"
+           "  h = f32[2,@B] slice(x), slice={[1:3], [0:@B]}\n",
+           "  t = f32[@(A-2),@B] slice(x), slice={[0:@(A-2)], [0:@B]}\n"
+           "  h = f32[2,@B] slice(x), slice={[0:2], [0:@B]}\n",
+       }) {
+    VerifyFamily({.text = absl::StrCat("  x = f32[@A,@B] parameter(0)<0:2>\n"
+                                       "  y = f32[@A,@B] parameter(1)<0:2>\n",
+                                       pieces,
+                                       "  ROOT r = f32[@A,@B] concatenate(t, h), "
+                                       "dimensions={0}<1:2>\n"),
+                  .sizes = kSizes,
+                  .max_cases = 120});
+  }
 }
 
 TEST(Concatenate, OfPadsSlicesAndOthers) {

@@ -129,6 +129,31 @@ TEST(Exchange, OnlyThePartThatIsAskedForCounts) {
   }
 }
 
+// By every distance, forwards and backwards, also by whole tiles and around.
+TEST(Exchange, ARingIsTurned) {
+  for (int64_t shards : {1, 2, 3, 4}) {
+    for (int64_t tile : {1, 2, 3, 5}) {
+      for (int64_t offset = -2 * shards * tile; offset <= 2 * shards * tile; ++offset) {
+        ShardRanges r = Of(shards * tile, shards, tile, offset, tile);
+        r.wraps = true;
+        const ExchangePlan plan = PlanExchange(r);
+        EXPECT_TRUE(plan.in_a_row && !plan.gather);
+        int64_t sent = 0;
+        for (int64_t i = 0; i < shards; ++i) {
+          const std::vector<int64_t> range = RangeOf(r, plan, i);
+          for (int64_t q = 0; q < tile; ++q) {
+            const int64_t element = (r.Start(i) + q + 4 * r.extent) % r.extent;
+            ASSERT_EQ(range[q], element) << Text(r);
+            sent += element / tile != i;
+          }
+        }
+        EXPECT_EQ(plan.sent * static_cast<double>(shards), static_cast<double>(sent)) << Text(r);
+        EXPECT_LE(plan.num_collectives, 2) << Text(r);
+      }
+    }
+  }
+}
+
 // Rolls, windows and shifts send the rows that are missing, whatever the shards have.
 TEST(Exchange, NeighboursSendOnlyWhatIsMissing) {
   const ExchangePlan shift = PlanExchange(Of(800, 8, 100, -1, 100));
