@@ -257,11 +257,6 @@ HandlerDeviceOpener HandlerRegistry::Devices(absl::string_view platform) const {
   return it == state->devices.end() ? OpenCudaDevice : it->second;
 }
 
-bool HandlerRegistry::RunsInFork(absl::string_view target, absl::string_view backend_config) const {
-  const absl::StatusOr<const HandlerEntry*> entry = FindForRun(target, backend_config);
-  return !entry.ok() || PlatformKey((*entry)->platform) != PlatformKey("CUDA") || !CudaIsInUse();
-}
-
 std::vector<const HandlerEntry*> HandlerRegistry::List() const {
   std::vector<const HandlerEntry*> result;
   const auto state = state_.Lock();

@@ -152,9 +152,6 @@ class HandlerRegistry {
     state_.Lock()->devices[PlatformKey(platform)] = std::move(opener);
   }
   HandlerDeviceOpener Devices(absl::string_view platform) const;
-  // Whether a run of the call works in a fork of this process: it does not on a GPU that this
-  // process uses.
-  bool RunsInFork(absl::string_view target, absl::string_view backend_config) const;
   absl::StatusOr<std::shared_ptr<HandlerDevice>> OpenDevice(absl::string_view platform, int ordinal,
                                                             void* stream) const {
     return Devices(platform)(ordinal, stream);  // without a lock, since it may take long

@@ -303,7 +303,7 @@ TrialRun::TrialRun(const TrialOptions& given, absl::Span<const CheckedCall> call
   // A kernel that other devices wait for is ended by their deadline; a single one by that of the
   // process, which is a little later.
   const bool forks = absl::c_all_of(calls, [&](const CheckedCall& call) {
-    return handlers.RunsInFork(call.target, call.backend_config);
+    return RunsInFork(handlers, call.target, call.backend_config);
   });
   options_.process = &process_.emplace(given.deadline + absl::Seconds(1), forks);
 }

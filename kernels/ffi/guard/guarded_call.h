@@ -52,6 +52,11 @@ HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side);
 HostHandler Guarded(HostHandler host);
 HostHandler Fenced(HostHandler host, FenceSide side);
 
+// Whether a run's call of a target works in a fork of this process: it does not on a GPU that this
+// process uses.
+bool RunsInFork(const HandlerRegistry& handlers, absl::string_view target,
+                absl::string_view backend_config);
+
 // Describes an address next to a buffer of a fenced call in progress: "4 bytes past the end of
 // operand 1, f32[4,16]". False, and `text` empty, if it is in no fence. May be called in a signal
 // handler.

@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
+#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -31,6 +33,12 @@ HandlerRegistry GuardedHandlers(const HandlerRegistry& handlers) {
 
 HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side) {
   return Wrapped(handlers, [side](const HostHandler& host) { return Fenced(host, side); });
+}
+
+bool RunsInFork(const HandlerRegistry& handlers, absl::string_view target,
+                absl::string_view backend_config) {
+  const absl::StatusOr<const HandlerEntry*> entry = handlers.FindForRun(target, backend_config);
+  return !entry.ok() || PlatformKey((*entry)->platform) != PlatformKey("CUDA") || !CudaIsInUse();
 }
 
 }  // namespace internal
