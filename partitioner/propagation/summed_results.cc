@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/propagation/summed_results.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "shardcall/sharding/context.h"
 
 namespace shardcall {
@@ -87,17 +88,18 @@ bool SummedResults::Give(LeafId leaf, const Sharding* to, LeafId like, int depth
     const Sharding* const s = sharding_[operands[t].value];
     if (s == nullptr || s->mesh() != to->mesh()) continue;
     for (int d = 0; d < s->rank(); ++d) {
-      const bool sum = absl::c_all_of(rule.tensor(t).dims[d], [&](int f) {
+      const bool is_sum = absl::c_all_of(rule.tensor(t).dims[d], [&](int f) {
         return rule.factors[f].kind == FactorKind::kReduction;
       });
-      if (sum) summed.insert(summed.end(), s->dim(d).begin(), s->dim(d).end());
+      if (is_sum) summed.insert(summed.end(), s->dim(d).begin(), s->dim(d).end());
     }
   }
   bool found = Covers(*to->mesh(), summed, added);
-  for (int t = 0; !found && t < static_cast<int>(operands.size()); ++t) {
+  const bool sum = found;
+  for (int t = 0; !sum && t < static_cast<int>(operands.size()); ++t) {
     if (!IsFree(operands[t], 1) || results_.contains(operands[t])) continue;
     const Sharding* const s = OfOperand(rule, t, operands[t], *to);
-    found = s != nullptr && Give(operands[t], s, like, depth - 1);
+    if (s != nullptr && Give(operands[t], s, like, depth - 1)) found = true;  // each of a + b
   }
   if (found) Set(leaf, to, like);
   return found;
@@ -106,12 +108,17 @@ bool SummedResults::Give(LeafId leaf, const Sharding* to, LeafId like, int depth
 void SummedResults::Shard() {
   const Module& m = program_.module;
   if (!m.entry().valid() || !absl::c_linear_search(program_.may_set_output, true)) return;
-  std::vector<LeafId> parameters;  // that are sharded
+  // The shardings of sharded parameters, each with the first one of it, by dimensions.
+  absl::flat_hash_map<std::vector<int64_t>, absl::InlinedVector<LeafId, 2>> parameters;
   for (InstrId p : m.comp(m.entry()).parameters) {
     for (int k = 0; k < m.instr(p).shape->num_leaves(); ++k) {
       const LeafId leaf = program_.leaves.canonical(p, k);
       const Sharding* const s = sharding_[leaf.value];
-      if (s != nullptr && s->HasShardedDim()) parameters.push_back(leaf);
+      if (s == nullptr || !s->HasShardedDim()) continue;
+      const auto dims = program_.LeafShape(leaf)->dims();
+      auto& of_shape = parameters[std::vector<int64_t>(dims.begin(), dims.end())];
+      const auto same = [&](LeafId other) { return sharding_[other.value] == s; };
+      if (absl::c_none_of(of_shape, same)) of_shape.push_back(leaf);
     }
   }
   const InstrId root = m.comp(m.entry()).root;
@@ -123,12 +130,12 @@ void SummedResults::Shard() {
     const LeafId leaf = program_.leaves.canonical(root, static_cast<int>(k));
     const Shape* const shape = program_.LeafShape(leaf);
     if (!shape->IsArray() || shape->rank() == 0) continue;
-    for (LeafId parameter : parameters) {
+    const auto found =
+        parameters.find(std::vector<int64_t>(shape->dims().begin(), shape->dims().end()));
+    if (found == parameters.end()) continue;
+    uses_.Collect();
+    for (LeafId parameter : found->second) {
       const Sharding* const to = sharding_[parameter.value];
-      if (program_.LeafShape(parameter)->dims() != shape->dims() || sharding_[leaf.value] == to) {
-        continue;
-      }
-      uses_.Collect();
       if (IsFree(leaf, 0) && Give(leaf, to, parameter, kMostOps)) break;
     }
   }

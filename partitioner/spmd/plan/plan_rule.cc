@@ -78,13 +78,7 @@ Sources Planner::SourcesOfOperands(InstrId id) const {
     out[k] = {operand.opcode, operand.attrs, module_.instr(source).shape, table_.State(source, 0)};
     const Decision* d = plan_.ops[operands[k].value].decision;
     if (d != nullptr && table_.num_uses(operands[k]) == 1) out[k].saved = d->seconds;
-    out[k].first = static_cast<int>(k);
-    for (size_t j = 0; j < k; ++j) {
-      if (SourceOf(module_, operands[j]) == source) {
-        out[k].first = static_cast<int>(j);
-        break;
-      }
-    }
+    out[k].with_first = source == SourceOf(module_, operands[0]);
   }
   return out;
 }

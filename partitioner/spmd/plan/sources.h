@@ -20,8 +20,8 @@ struct Source {
   const Attributes* attrs = nullptr;
   const Shape* shape = nullptr;  // null: the operand has no source
   const Sharding* state = nullptr;
-  double saved = 0;  // seconds that the operand costs, if nothing else reads it
-  int first = -1;    // the first operand with a source of the same value
+  double saved = 0;         // seconds that the operand costs, if nothing else reads it
+  bool with_first = false;  // the source of the first operand is the same value
 
   int64_t shift(int d) const;
   friend bool operator==(const Source& a, const Source& b) = default;

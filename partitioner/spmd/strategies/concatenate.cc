@@ -129,7 +129,7 @@ bool CompleteRotation(const OpQuery& op, Candidate* c) {
   int64_t at = 0;
   for (size_t k = 0; k < op.shapes.size(); ++k) {
     const Source& source = op.sources[k];
-    if (source.first != 0 || source.opcode != Opcode::kSlice ||
+    if (!source.with_first || source.opcode != Opcode::kSlice ||
         !ReadsAlong(source, op.shapes[k], result, d) ||
         source.shift(d) != (first.shift(d) + at) % extent) {
       return false;

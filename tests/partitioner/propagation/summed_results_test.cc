@@ -64,6 +64,20 @@ ROOT r = (bf16[8,12], bf16[8,12]) tuple(h, w)
   for (const char* value : {"t", "m", "h"}) EXPECT_THAT(p.Of(value), Eq(R"([{"a"}, {}])"));
 }
 
+TEST(SummedResults, BothSumsOfASum) {
+  const Propagated p = PropagateEntry(R"(
+x = f32[16,8] parameter(0), @[{'a'}, {}]
+y = f32[16,12] parameter(1), @[{'a'}, {}]
+w = f32[8,12] parameter(2), @[{'a'}, {}]
+g = f32[8,12] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+z = f32[16,12] negate(y)
+h = f32[8,12] dot(x, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+s = f32[8,12] add(g, h)
+ROOT r = (f32[8,12], f32[8,12]) tuple(s, w)
+)");
+  for (const char* value : {"g", "h", "s"}) EXPECT_THAT(p.Of(value), Eq(R"([{"a"}, {}])"));
+}
+
 TEST(SummedResults, StayWholeWithoutSuchAParameter) {
   // No axes, axes of another than the sum, another shape.
   for (const char* weight : {"[{}, {}]", "[{'b'}, {}]"}) {
