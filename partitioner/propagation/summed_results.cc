@@ -63,9 +63,7 @@ const Sharding* SummedResults::OfOperand(const ShardingRule& rule, int t, LeafId
       if (rule.results[0].dims[e] == dims[d]) b.dims[d].assign(to.dim(e).begin(), to.dim(e).end());
     }
   }
-  const Sharding* const after = b.Intern(program_.module.context());
-  AxisList added;
-  return after != before && AddedAxes(*before, *after, &added) ? after : nullptr;
+  return b.Intern(program_.module.context());  // null: a dimension that stays has one of the axes
 }
 
 bool SummedResults::Give(LeafId leaf, const Sharding* to, LeafId like, int depth) {
@@ -94,9 +92,12 @@ bool SummedResults::Give(LeafId leaf, const Sharding* to, LeafId like, int depth
       if (is_sum) summed.insert(summed.end(), s->dim(d).begin(), s->dim(d).end());
     }
   }
-  bool found = Covers(*to->mesh(), summed, added);
-  const bool sum = found;
-  for (int t = 0; !sum && t < static_cast<int>(operands.size()); ++t) {
+  if (Covers(*to->mesh(), summed, added)) {
+    Set(leaf, to, like);
+    return true;
+  }
+  bool found = false;
+  for (int t = 0; t < static_cast<int>(operands.size()); ++t) {
     if (!IsFree(operands[t], 1) || results_.contains(operands[t])) continue;
     const Sharding* const s = OfOperand(rule, t, operands[t], *to);
     if (s != nullptr && Give(operands[t], s, like, depth - 1)) found = true;  // each of a + b

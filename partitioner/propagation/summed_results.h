@@ -45,7 +45,7 @@ class SummedResults {
   bool Give(LeafId leaf, const Sharding* to, LeafId like, int depth);
   bool IsFree(LeafId leaf, size_t uses) const;
   // The sharding of operand t of an op with this rule whose result has the sharding `to`; null if
-  // it would not be that of the operand with more axes.
+  // there is none.
   const Sharding* OfOperand(const ShardingRule& rule, int t, LeafId operand,
                             const Sharding& to) const;
   void Set(LeafId leaf, const Sharding* to, LeafId like);

@@ -78,6 +78,23 @@ ROOT r = (f32[8,12], f32[8,12]) tuple(s, w)
   for (const char* value : {"g", "h", "s"}) EXPECT_THAT(p.Of(value), Eq(R"([{"a"}, {}])"));
 }
 
+// The sum has one of the axes only, and the operand cannot have it twice.
+TEST(SummedResults, StayWholeWhereASumHasSomeOfTheAxes) {
+  for (const char* weight : {"[{'a','b'}, {}]", "[{'b','a'}, {}]", "[{'b'}, {'a'}]"}) {
+    const Propagated p = PropagateEntry(absl::StrCat(R"(
+x = f32[16,8] parameter(0), @[{'b'}, {}]
+y = f32[16,12] parameter(1), @[{'b'}, {}]
+n = f32[16,8] negate(x)
+m = f32[16,12] negate(y)
+g = f32[8,12] dot(n, m), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+w = f32[8,12] parameter(2), @)",
+                                                     weight, R"(
+ROOT r = (f32[8,12], f32[8,12]) tuple(g, w)
+)"));
+    EXPECT_FALSE(p.result.outputs[0]->HasShardedDim()) << weight;
+  }
+}
+
 TEST(SummedResults, StayWholeWithoutSuchAParameter) {
   // No axes, axes of another than the sum, another shape.
   for (const char* weight : {"[{}, {}]", "[{'b'}, {}]"}) {
