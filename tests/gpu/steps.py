@@ -26,10 +26,11 @@ BIN, PROGRAMS = HERE / 'bin', HERE / 'examples' / 'programs'
 FOUR = ('data_parallel_step', 'tensor_parallel_block', 'ring_attention', 'expert_parallel')
 # Several ranks on one GPU test results, not speed: NCCL counts hosts by NCCL_HOSTID, and
 # takes sockets between them.
-SHARED = ('NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_NET=Socket '
-          'NCCL_NET_PLUGIN=none NCCL_SOCKET_IFNAME=lo NCCL_SOCKET_FAMILY=AF_INET '
-          'NCCL_MNNVL_ENABLE=0 NCCL_NVLS_ENABLE=0 NCCL_RAS_ENABLE=0 NCCL_MAX_CTAS=2 '
-          'NCCL_ALGO=Ring NCCL_PROTO=Simple CUDA_MODULE_LOADING=EAGER CUDA_VISIBLE_DEVICES=0')
+SHARED = {'NCCL_P2P_DISABLE': '1', 'NCCL_SHM_DISABLE': '1', 'NCCL_IB_DISABLE': '1',
+          'NCCL_NET': 'Socket', 'NCCL_NET_PLUGIN': 'none', 'NCCL_SOCKET_IFNAME': 'lo',
+          'NCCL_SOCKET_FAMILY': 'AF_INET', 'NCCL_MNNVL_ENABLE': '0', 'NCCL_NVLS_ENABLE': '0',
+          'NCCL_RAS_ENABLE': '0', 'NCCL_MAX_CTAS': '2', 'CUDA_VISIBLE_DEVICES': '0'}
+OURS = {'NCCL_ALGO': 'Ring', 'NCCL_PROTO': 'Simple', 'CUDA_MODULE_LOADING': 'EAGER'}
 
 
 def package_folder(name):
@@ -78,8 +79,9 @@ def environment():
 def on_one_gpu(ranks, command):
     if ranks == 1:
         return f'{BIN}/mpirun -np 1 {command}'
+    settings = ' '.join(f'{name}={value}' for name, value in {**SHARED, **OURS}.items())
     return (f"{BIN}/mpirun -np {ranks} bash -c 'NCCL_HOSTID=vhost$OMPI_COMM_WORLD_RANK "
-            f"{SHARED} exec {command}'")
+            f"{settings} exec {command}'")
 
 
 def missing(name):

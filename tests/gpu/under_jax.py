@@ -20,13 +20,9 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-# NCCL takes each process for a host of its own, as it refuses two of a host on one GPU.
-SHARED = {'NCCL_P2P_DISABLE': '1', 'NCCL_SHM_DISABLE': '1', 'NCCL_IB_DISABLE': '1',
-          'NCCL_NET': 'Socket', 'NCCL_NET_PLUGIN': 'none', 'NCCL_SOCKET_IFNAME': 'lo',
-          'NCCL_SOCKET_FAMILY': 'AF_INET', 'NCCL_MNNVL_ENABLE': '0', 'NCCL_NVLS_ENABLE': '0',
-          'NCCL_RAS_ENABLE': '0', 'NCCL_MAX_CTAS': '2', 'CUDA_VISIBLE_DEVICES': '0',
-          'XLA_PYTHON_CLIENT_PREALLOCATE': 'false', 'XLA_PYTHON_CLIENT_MEM_FRACTION': '.15'}
+import steps
+
+MEMORY = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false', 'XLA_PYTHON_CLIENT_MEM_FRACTION': '.15'}
 
 
 def options():
@@ -52,7 +48,7 @@ def start(given, reports):
     command += [os.path.abspath(__file__), *sys.argv[1:], f'--address={address}']
     processes = []
     for rank in range(given.processes):
-        env = {**os.environ, **SHARED, 'NCCL_HOSTID': f'vhost{rank}', 'JAX_NUM_CPU_DEVICES': '1',
+        env = {**os.environ, **steps.SHARED, **MEMORY, 'NCCL_HOSTID': f'vhost{rank}', 'JAX_NUM_CPU_DEVICES': '1',
                'PYTHONUNBUFFERED': '1', 'JAX_PLATFORMS': given.platform,
                'SHARDCALL_REPORT': os.path.join(reports, str(rank))}
         os.mkdir(env['SHARDCALL_REPORT'])
@@ -84,24 +80,18 @@ def run(given):
     if given.processes > 1:
         jax.distributed.initialize(given.address, given.processes, given.rank,
                                    local_device_ids=[0])
-    sys.path.insert(0, HERE)
     import jax_programs
     wrong = 0
-    timed = given.how == 'time'
-    for program in jax_programs.timed() if timed else jax_programs.programs(given.platform,
-                                                                           given.how):
+    for program in jax_programs.programs(given.platform, given.how):
         if not re.search(given.only, program.name):
             continue
         begun = time.monotonic()
         try:
-            if timed:
-                told = jax_programs.time_of(program)
-            else:
-                told = jax_programs.check(program, given.how)
+            told = jax_programs.outcome(program, given.how)
         except Exception as error:  # what JAX and XLA raise is the finding
             told = f'{type(error).__name__}: {str(error)[:600]}'
-        wrong += not (told or 'ok').endswith('ok')
-        print(f'{program.name}: {time.monotonic() - begun:.1f} s {told or "ok"}', flush=True)
+        wrong += not told.endswith('ok')
+        print(f'{program.name}: {time.monotonic() - begun:.1f} s {told}', flush=True)
     if given.processes > 1:
         jax.distributed.shutdown()  # the first process serves the others
     return 1 if wrong else 0

@@ -4,7 +4,6 @@
 #include "absl/functional/function_ref.h"
 #include "shardcall/kernels/ffi/cuda_device.h"
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
-#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -38,7 +37,7 @@ HandlerRegistry FencedHandlers(const HandlerRegistry& handlers, FenceSide side) 
 bool RunsInFork(const HandlerRegistry& handlers, absl::string_view target,
                 absl::string_view backend_config) {
   const absl::StatusOr<const HandlerEntry*> entry = handlers.FindForRun(target, backend_config);
-  return !entry.ok() || PlatformKey((*entry)->platform) != PlatformKey("CUDA") || !CudaIsInUse();
+  return !entry.ok() || (*entry)->platform == "Host" || !CudaIsInUse();
 }
 
 }  // namespace internal

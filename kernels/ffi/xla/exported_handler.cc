@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/kernels/ffi/abi_table.h"
 #include "shardcall/kernels/ffi/packed_buffers.h"
-#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/kernels/ffi/xla/ffi_attributes.h"
 #include "shardcall/kernels/ffi/xla/frame_device.h"
 #include "shardcall/sharding/base/made_at_first_use.h"
@@ -72,11 +71,8 @@ absl::StatusOr<SiteDevices::Device> EnterSite(const ExportedSite& site, const ab
                                               int64_t* run_id) {
   abi::DeviceOrdinalGetArgs device = {{sizeof(abi::DeviceOrdinalGetArgs), nullptr}, frame.ctx, 0};
   abi::RunIdGetArgs run = {{sizeof(abi::RunIdGetArgs), nullptr}, frame.ctx, 0};
-  for (abi::Error* const error :
-       {frame.api->device_ordinal_get(&device), frame.api->run_id_get(&run)}) {
-    if (error == nullptr) continue;
-    abi::ErrorDestroyArgs destroy = {{sizeof(abi::ErrorDestroyArgs), nullptr}, error};
-    frame.api->error_destroy(&destroy);
+  if (!Done(frame, frame.api->device_ordinal_get(&device)) ||
+      !Done(frame, frame.api->run_id_get(&run))) {
     return ToStatus({.code = "E312",
                      .message = "the runtime does not tell which of its devices runs a call",
                      .where = absl::StrCat("%", site.instruction),
@@ -111,7 +107,7 @@ absl::Status Run(const Exported& exported, const abi::CallFrame& frame) {
   std::vector<BufferView> operands, results;
   for (int64_t k = 0; k < frame.args.size; ++k) operands.push_back(View(frame.args.args[k]));
   for (int64_t k = 0; k < frame.rets.size; ++k) results.push_back(View(frame.rets.rets[k]));
-  if (PlatformKey(exported.entry.platform) != PlatformKey("Host")) {
+  if (exported.entry.platform != "Host") {
     if (ConvertedBuffers::Needed(exported.entry.packed, operands, results)) {
       return ToStatus({.code = "E140",
                        .message = absl::StrCat("the kernel of \"", exported.entry.target,

@@ -20,14 +20,6 @@ namespace {
 constexpr size_t kFrameAlignment = 16;
 constexpr uintptr_t kAlignment = 256;
 
-// Whether the runtime has done what it was asked.
-bool Done(const abi::CallFrame& frame, abi::Error* error) {
-  if (error == nullptr) return true;
-  abi::ErrorDestroyArgs destroy = {{sizeof(abi::ErrorDestroyArgs), nullptr}, error};
-  frame.api->error_destroy(&destroy);
-  return false;
-}
-
 class FrameDevice final : public HandlerDevice {
  public:
   FrameDevice(const abi::CallFrame& frame, std::shared_ptr<HandlerDevice> opened)
@@ -90,6 +82,13 @@ OpenedStreams& TheStreams() {
 }
 
 }  // namespace
+
+bool Done(const abi::CallFrame& frame, abi::Error* error) {
+  if (error == nullptr) return true;
+  abi::ErrorDestroyArgs destroy = {{sizeof(abi::ErrorDestroyArgs), nullptr}, error};
+  frame.api->error_destroy(&destroy);
+  return false;
+}
 
 absl::StatusOr<std::shared_ptr<HandlerDevice>> DeviceOfFrame(const abi::CallFrame& frame,
                                                              const std::string& platform,

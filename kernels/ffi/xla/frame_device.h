@@ -14,6 +14,9 @@
 namespace shardcall {
 inline namespace internal {
 
+// Whether the runtime has done what it was asked through the frame's table. Destroys the error.
+bool Done(const abi::CallFrame& frame, abi::Error* error);
+
 // The device of a call, for `platform`, whose devices `opener` opens. Destroy it when the handler
 // has returned: memory of the frame goes back then, which the runtime reuses in the order of the
 // stream. What handlers keep() stays for the stream's later calls. E312 if the frame has no stream,
