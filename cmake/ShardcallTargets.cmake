@@ -130,7 +130,14 @@ function(shardcall_test name)
   # Tests run for milliseconds, and optimizing them would take a third of their build.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   target_compile_definitions(${name} PRIVATE SHARDCALL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
+  # In a build from nothing also what most tests of the partitioner include of ours.
+  if(SHARDCALL_UNITY AND CMAKE_CURRENT_SOURCE_DIR MATCHES "/tests/partitioner/")
+    shardcall_precompile(${name} partitioner_test <gmock/gmock.h> <gtest/gtest.h>
+      <shardcall/partitioner/api/partition.h> <shardcall/partitioner/api/run.h>
+      <shardcall/partitioner/ir/text/parser.h> <shardcall/sharding/base/status.h>)
+  else()
+    shardcall_precompile(${name} test <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
   if(SHARDCALL_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
     set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -49,11 +49,8 @@ ShardingRule ReduceWindowRule(const RuleArgs& args) {
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
   for (int d = 0; d < args.rank(0); ++d) {
-    // A window as long as the dimension (a cumulative sum) would need the whole dimension as halo.
-    const FactorKind kind = IsTrivialWindow(w, d)                 ? FactorKind::kPassThrough
-                            : w.size[d] >= args.tensor(0)->dim(d) ? FactorKind::kNeedReplication
-                                                                  : FactorKind::kPermutation;
-    const int f = b.AddFor(0, d, kind);
+    const int f =
+        b.AddFor(0, d, IsTrivialWindow(w, d) ? FactorKind::kPassThrough : FactorKind::kPermutation);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);
     for (int r = 0; r < static_cast<int>(args.results.size()); ++r) {
       b.MapWhole(args.num_operands() + r, d, f);

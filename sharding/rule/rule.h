@@ -33,7 +33,10 @@ struct RuleTemplate;
 namespace shardcall SHARDCALL_PUBLIC {
 
 // A reduction factor is summed over in the results that lack it; results that have it are sharded
-// by it (in a norm's backward pass, dx has the rows and dgain is their sum).
+// by it (in a norm's backward pass, dx has the rows and dgain is their sum). Need-replication is
+// for what the op or its author needs whole by its meaning. A permutation factor is one whose
+// shards need data of others (windows, lines whose best is sought): an op runs on shards of it if
+// there is a way to bring the data there.
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 
 struct Factor {
@@ -106,6 +109,22 @@ absl::StatusOr<ShardingRule> ParseSdyRule(absl::string_view text,
                                           absl::Span<const Shape* const> operands,
                                           absl::Span<const Shape* const> results);
 
+}  // namespace shardcall
+
+namespace shardcall {
+inline namespace internal {
+
+// Whether data crosses the shards of factor f, whatever its kind: because it is a permutation, or
+// because its extent is not the same in all tensors, so that shards begin at other places.
+inline bool IsCrossing(const ShardingRule& rule, int f) {
+  if (rule.factors[f].kind == FactorKind::kPermutation) return true;
+  for (const auto& [place, extent] : rule.extents) {
+    if (place.second == f && extent != rule.factors[f].size) return true;
+  }
+  return false;
+}
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_RULE_RULE_H_

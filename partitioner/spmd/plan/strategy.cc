@@ -32,16 +32,8 @@ constexpr Several kSeveral[] = {
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
 
-// True if the factor has the same extent in all tensors.
-bool OneExtent(const ShardingRule& rule, int factor) {
-  for (const auto& [key, extent] : rule.extents) {
-    if (key.second == factor && extent != rule.factors[factor].size) return false;
-  }
-  return true;
-}
-
-// Whether the strategy may shard factor f, across whose shards data moves. Never if a dimension of
-// it is empty: there is nothing to exchange.
+// Whether the strategy may shard factor f, which is crossing. Never if a dimension of it is empty:
+// there is nothing to exchange.
 bool Crosses(const OpQuery& op, const Strategy& strategy, int f) {
   if (strategy.crosses == nullptr || op.rule->factors[f].size == 0) return false;
   for (const auto& [key, extent] : op.rule->extents) {
@@ -102,9 +94,9 @@ absl::Span<const Strategy* const> GeneralStrategies() { return kGeneral; }
 IndexSet FactorsAllowedByRule(const ShardingRule& rule) {
   IndexSet allowed;
   for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
-    const FactorKind kind = rule.factors[f].kind;
-    const bool local = kind == FactorKind::kPassThrough || kind == FactorKind::kReduction;
-    if (local && OneExtent(rule, f)) allowed.Insert(f);
+    if (rule.factors[f].kind != FactorKind::kNeedReplication && !IsCrossing(rule, f)) {
+      allowed.Insert(f);
+    }
   }
   return allowed;
 }

@@ -33,8 +33,7 @@ struct Strategy {
   absl::string_view name;  // its own, in the dump of the plan and in the report
   // The rule by which it cuts the op, if that is not the op's own. False: it cannot run this op.
   bool (*rule)(const OpQuery& op, ShardingRule* rule) = nullptr;
-  // Whether it may run with factor `f` sharded, across whose shards data moves (a permutation
-  // factor, or one with several extents). Null: never.
+  // Whether it may run with the crossing factor `f` sharded (IsCrossing). Null: never.
   bool (*crosses)(const OpQuery& op, int f) = nullptr;
   // Adds the exchanges and emitted collectives of a candidate whose factors and states are given.
   // False: the op cannot run so. Null: there are none.
@@ -69,9 +68,9 @@ bool ReadsSources(Opcode opcode);
 // The strategies that every op with a rule can use beside its own.
 absl::Span<const Strategy* const> GeneralStrategies();
 
-// The factors that may be sharded because no data crosses their shards.
+// The factors that may be sharded by any op: those that are neither crossing nor needed whole.
 IndexSet FactorsAllowedByRule(const ShardingRule& rule);
-// These, and those of `op.rule` across whose shards the strategy moves data.
+// These, and the crossing ones of `op.rule` that the strategy can run on shards.
 IndexSet AllowedFactors(const OpQuery& op, const Strategy& strategy);
 // What the strategy answers, or what the null of its member says.
 double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Module& module,

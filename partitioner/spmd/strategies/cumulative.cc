@@ -35,7 +35,7 @@ int AccumulatedDim(const Window& w, const Shape* in, bool* reverse) {
   return found;
 }
 
-// The op's rule, in which data crosses the shards of that dimension.
+// The op's rule, if it accumulates along a dimension.
 bool Rule(const OpQuery& op, ShardingRule* rule) {
   const auto& attrs = op.instr().as<ReduceWindowAttrs>();
   PartialOp known;
@@ -47,7 +47,6 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   const int d = AccumulatedDim(attrs.window, op.shapes[0], &reverse);
   if (d < 0 || op.rule->operands[0].dims[d].size() != 1) return false;
   *rule = *op.rule;
-  rule->factors[rule->operands[0].dims[d][0]].kind = FactorKind::kPermutation;
   return true;
 }
 

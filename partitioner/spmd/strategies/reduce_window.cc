@@ -29,6 +29,12 @@ bool HasNeutral(const OpQuery& op) {
   return IsSelectingReducer(op.module, reducer);
 }
 
+// A window as long as the dimension (a cumulative sum) would need the whole dimension as halo.
+bool Crosses(const OpQuery& op, int f) {
+  const int d = DimOfFactor(*op.rule, 0, f);
+  return d >= 0 && op.instr().as<ReduceWindowAttrs>().window.size[d] < op.shapes[0]->dim(d);
+}
+
 bool Complete(const OpQuery& op, Candidate* c) {
   const int inputs = static_cast<int>(op.shapes.size()) / 2;
   const Sharding& s = *c->operands[0];
@@ -72,10 +78,8 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
 
 }  // namespace
 
-constexpr Strategy kReduceWindowStrategy{.name = "halo exchange of a window",
-                                         .crosses = HasDimInFirst,
-                                         .complete = Complete,
-                                         .emit = Emit};
+constexpr Strategy kReduceWindowStrategy{
+    .name = "halo exchange of a window", .crosses = Crosses, .complete = Complete, .emit = Emit};
 
 }  // namespace internal
 }  // namespace shardcall

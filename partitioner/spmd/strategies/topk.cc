@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Top-k of lines that are sharded: each device finds the k best elements of its shard (all, if it
-// has fewer), these are gathered in the order of the line, and the k best of them are the result.
+// Top-k of lines that are sharded (ir/build/top_k_of_shards.h).
 #include <algorithm>
+#include <optional>
 #include <vector>
 
-#include "shardcall/partitioner/ir/build/last_of_all.h"
+#include "shardcall/partitioner/ir/build/top_k_of_shards.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/reshard/reshard.h"
@@ -34,13 +34,6 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
-// The k best elements along the last dimension, and their places.
-LocalIds Best(GraphBuilder& b, InstrId x, TopKAttrs attrs, int64_t k) {
-  attrs.k = k;
-  const InstrId both = b.Add(Opcode::kTopk, {x}, InternAttributes(b.context(), attrs));
-  return {b.GetTupleElement(both, 0), b.GetTupleElement(both, 1)};
-}
-
 // values[.., places[.., i]] for each i.
 InstrId TakeAlongLine(GraphBuilder& b, InstrId values, InstrId places) {
   const int64_t rank = b.shape(values)->rank();
@@ -63,16 +56,29 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   const int line = global->rank() - 1;
   if (line < 0 || !s.IsDimSharded(line)) return ops.Clone(op, op.operands);
   GraphBuilder& b = ops.builder();
-  const TopKAttrs& attrs = op.instr.as<TopKAttrs>();
+  const auto& attrs = op.instr.as<TopKAttrs>();
+
+  const auto best = [&](InstrId x, std::optional<InstrId> labels) -> absl::StatusOr<TopK> {
+    TopKAttrs local = attrs;
+    local.k = std::min(attrs.k, b.shape(x)->dim(line));
+    const InstrId both = b.Add(Opcode::kTopk, {x}, InternAttributes(b.context(), local));
+    const InstrId places = b.GetTupleElement(both, 1);
+    return TopK{b.GetTupleElement(both, 0), labels ? TakeAlongLine(b, *labels, places) : places};
+  };
+  const auto global_places = [&](InstrId places) -> absl::StatusOr<InstrId> {
+    const InstrId start = ops.emitter().TileStart(s, global, line);
+    return b.Binary(Opcode::kAdd, places, b.BroadcastScalar(start, b.shape(places)));
+  };
+  const auto gather = [&](InstrId part) -> absl::StatusOr<InstrId> {
+    return ops.emitter().AllGather(part, line, s.dim(line));
+  };
+
   const ElementType type = b.type(op.operands[0]);
   const InstrId last = b.ConstantBits(type, LastOfAllBits(type, attrs.largest));
   const InstrId x = ops.emitter().MaskPadding(op.operands[0], global, s, {line}, last);
-  LocalIds mine = Best(b, x, attrs, std::min(attrs.k, b.shape(x)->dim(line)));
-  const InstrId start = ops.emitter().TileStart(s, global, line);
-  mine[1] = b.Binary(Opcode::kAdd, mine[1], b.BroadcastScalar(start, b.shape(mine[1])));
-  for (InstrId& part : mine) part = ops.emitter().AllGather(part, line, s.dim(line));
-  const LocalIds best = Best(b, mine[0], attrs, attrs.k);
-  return {best[0], TakeAlongLine(b, mine[1], best[1])};
+  const absl::StatusOr<TopK> result = TopKOfShards(x, std::nullopt, {best, global_places, gather});
+  SHARDCALL_CHECK(result.ok());  // none of the parts fails
+  return {(*result)[0], (*result)[1]};
 }
 
 }  // namespace
