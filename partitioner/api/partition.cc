@@ -68,6 +68,7 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
     return std::max(plan.invariant_bytes, RoomForLoops(CountDeviceMemory(m).Peak()));
   }));
   passes.push_back(MakeDeadCodeElimination());
+  passes.push_back(MakeTransposedProducts());
   passes.push_back(MakeExplicitStarts());
   passes.push_back(MakeRowMajorResults());
   passes.push_back(MakeSeparateInits());

@@ -62,6 +62,10 @@ std::unique_ptr<Pass> MakeSeparateInits();
 // Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
 std::unique_ptr<Pass> MakeKeptOperands();
 
+// Computes products that are scattered and then transposed as they are wanted
+// (transposed_products.cc).
+std::unique_ptr<Pass> MakeTransposedProducts();
+
 // Runs collectives of values that a loop does not change once, before the loop
 // (loop_invariants.cc), as long as what they give takes no more bytes than `room`, which is asked
 // only where there are some.
