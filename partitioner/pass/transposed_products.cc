@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that are reduced over devices and then transposed, computed as they are wanted:
-//   before:  p = f32[6,8] dot(x, y),  s = f32[6,2] reduce-scatter(p), dimensions={1},
-//            r = f32[2,6] transpose(s)
-//   after:   p = f32[8,6] dot(y, x),  r = f32[2,6] reduce-scatter(p), dimensions={0}
-// The gradient of a weight that is sharded by rows is such a product, as JAX writes it. What is
-// scattered along a dimension is first brought into an order in which that one is outermost, which
-// takes longer than all the rest (f32[2048,512] over 8 host devices in jaxlib 0.10.2: 18 ms along
-// dimension 1, 2 ms along dimension 0). Compilers turn products themselves, but not if a collective
-// stands between the product and the transpose. The bytes sent are the same. A product stays as it
-// is where the dimension that is scattered would become an inner one.
+//   before:  p = f32[12,8] dot(x, y),  s = f32[12,2] reduce-scatter(p), dimensions={1},
+//            r = f32[2,12] transpose(s)
+//   after:   p = f32[8,12] dot(y, x),  r = f32[2,12] reduce-scatter(p), dimensions={0}
+// The gradient of a weight is such a product, as JAX writes it. Compilers can turn a product, but
+// not with a collective between it and the transpose. The bytes sent are the same.
+//
+// That saves the transpose. What is more, XLA:CPU copies the first operand of a product over outer
+// dimensions into another order (seen in jaxlib 0.10.2), so a product stays as it is where its
+// second operand is the larger one. Training steps of an MLP whose weights are sharded by rows, by
+// columns or by their larger dimension take 0.64 to 0.92 of jax.jit's time on 8 host devices with
+// this pass, and 0.98 to 1.11 without it.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -46,9 +48,9 @@ const Attributes* Turned(Context& context, const DotAttrs& dot) {
   return InternAttributes(context, out);
 }
 
-class Finder {
+class TurnedProducts {
  public:
-  explicit Finder(const Module& m) : m_(m), uses_(m.num_instructions()) {
+  explicit TurnedProducts(const Module& m) : m_(m), uses_(m.num_instructions()) {
     for (int k = 0; k < m.num_instructions(); ++k) {
       for (const InstrId o : m.operands(InstrId(k))) ++uses_[o.value];
     }
@@ -70,10 +72,8 @@ class Finder {
         return crosses_devices && IsTurned(x, permutation) ? out : NoneOf();
       }
       if (m_.operands(x).size() != 1) return {};
-      if (i.opcode == Opcode::kReduceScatter) {
-        const int64_t dimension = i.as<CollectiveAttrs>().dimension;
-        if (PlaceOf(dimension, permutation) > dimension) return {};
-      } else if (i.opcode != Opcode::kAllReduce && !HasTrait(i.opcode, kElementwise)) {
+      if (i.opcode != Opcode::kReduceScatter && i.opcode != Opcode::kAllReduce &&
+          !HasTrait(i.opcode, kElementwise)) {
         return {};
       }
       if (HasTrait(i.opcode, kCollectiveOp)) {
@@ -86,10 +86,11 @@ class Finder {
  private:
   static std::vector<InstrId> NoneOf() { return {}; }
 
-  // Whether the permutation puts the dimensions of the second operand first.
+  // Whether the permutation puts the dimensions of the second operand first, which is no larger.
   bool IsTurned(InstrId dot, absl::Span<const int64_t> permutation) const {
     const auto& attrs = m_.instr(dot).as<DotAttrs>();
-    if (!attrs.lhs_batch.empty()) return false;
+    const auto bytes = [&](int k) { return m_.instr(m_.operand(dot, k)).shape->byte_size(); };
+    if (!attrs.lhs_batch.empty() || bytes(1) > bytes(0)) return false;
     const int64_t rank = static_cast<int64_t>(permutation.size());
     const int64_t first = m_.instr(m_.operand(dot, 0)).shape->rank() -
                           static_cast<int64_t>(attrs.lhs_contracting.size());
@@ -110,9 +111,9 @@ class TransposedProducts : public Pass {
   absl::StatusOr<PassResult> Run(const Module& m) override {
     // By instruction that is to be transposed: the transpose, whose users read it then.
     std::vector<InstrId> transposes(m.num_instructions());
-    const Finder finder(m);
+    const TurnedProducts products(m);
     for (int k = 0; k < m.num_instructions(); ++k) {
-      for (const InstrId x : finder.Before(InstrId(k))) transposes[x.value] = InstrId(k);
+      for (const InstrId x : products.Before(InstrId(k))) transposes[x.value] = InstrId(k);
     }
     return RewriteInstructions(
         m,

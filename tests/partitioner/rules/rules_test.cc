@@ -177,7 +177,7 @@ TEST(Rules, WindowsMoveAlongTheirDimensions) {
             "i j, -> i j permutation={j}");
   EXPECT_EQ(RuleOf(head + "ROOT op = f32[4,8] reduce-window(x, z), window={size=1x8 pad=0_0x7_0}, "
                           "to_apply=sum\n"),
-            "i j, -> i j need_replication={j}");
+            "i j, -> i j permutation={j}");
 }
 
 TEST(Rules, SortKeepsItsDimensionWhole) {
