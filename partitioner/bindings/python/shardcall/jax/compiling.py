@@ -156,6 +156,8 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     single = build.num_partitions <= 1 and build.num_replicas <= 1
     if settings is None and _marked and not single:
         _tell_of_marks(computation)
+    if settings is not None and single:
+        _register_called(settings, backend, computation, build)
     if settings is None or single:
         computation = _for_xla(backend, computation, build)
         return original(backend, computation, devices, compile_options, *args, **kwargs)
@@ -185,6 +187,24 @@ def _compile(backend, computation, devices, compile_options, *args, **kwargs):
     whole = conversion.to_module(code, computation, build.num_partitions)
     options = _replaced(compile_options, shardy, _c_api(backend) is not None)
     return original(backend, whole, devices, options, *args, **kwargs)
+
+
+def _register_called(settings, backend, computation, build):
+    """Gives XLA the kernels that a program for one device calls, which XLA compiles as it is."""
+    platform = _platform(backend)
+    known = set(_known(platform))
+    names = [name for name, (_, platforms, _) in registry.made(settings.targets).describe().items()
+             if platforms and name not in known]
+    code = conversion.to_bytecode(computation)
+    if not any(name.encode() in code for name in names):
+        return
+    try:
+        program = _partition(settings, backend, computation, build)
+    except Error:
+        return  # what does not fit our rules runs on one device all the same
+    registry.note_called(program.called)
+    functions = program.for_jax(platform, sorted(known), [], [], compat.started_calls())[4]
+    _register(backend, functions)
 
 
 def _for_xla(backend, computation, build):
