@@ -62,8 +62,7 @@ std::unique_ptr<Pass> MakeSeparateInits();
 // Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
 std::unique_ptr<Pass> MakeKeptOperands();
 
-// Computes products that are scattered and then transposed as they are wanted
-// (transposed_products.cc).
+// Computes products that are transposed as they are wanted (transposed_products.cc).
 std::unique_ptr<Pass> MakeTransposedProducts();
 
 // Runs collectives of values that a loop does not change once, before the loop

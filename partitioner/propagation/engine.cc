@@ -92,7 +92,7 @@ const PropagationEngine::Memo& PropagationEngine::StepOf(const Node& node,
     if (t.sharding != nullptr) continue;
     t = {ReplicatedSharding(context_, program_.mesh, 0), InternLimits({})};
   }
-  Keep(Step(*rule, tensors, order), memo);
+  Keep(PropagateThrough(*rule, tensors, order), memo);
   memo_table_.Insert(hash, memo);
   return *memo;
 }

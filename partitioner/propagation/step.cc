@@ -445,7 +445,8 @@ void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* resu
 
 }  // namespace
 
-StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors, ConflictOrder order) {
+StepResult PropagateThrough(const StepRule& rule, absl::Span<const StepTensor> tensors,
+                            ConflictOrder order) {
   StepResult result;
   int64_t most = -1;
   for (size_t t = 0; t < tensors.size(); ++t) {

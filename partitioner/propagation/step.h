@@ -123,8 +123,8 @@ struct StepResult {
   Proposals proposals;
 };
 
-StepResult Step(const StepRule& rule, absl::Span<const StepTensor> tensors,
-                ConflictOrder order = ConflictOrder::kWait);
+StepResult PropagateThrough(const StepRule& rule, absl::Span<const StepTensor> tensors,
+                            ConflictOrder order = ConflictOrder::kWait);
 
 // `have` extended along `axes`, up to the first axis that is in `used` or `reserved`; `have`
 // itself if `axes` does not extend it.

@@ -44,13 +44,13 @@ std::string Chain(int n) {
   return body;
 }
 
-std::string Step(int k) { return absl::StrCat(" -> %v", k, " operand 0 -> result"); }
+std::string StepText(int k) { return absl::StrCat(" -> %v", k, " operand 0 -> result"); }
 
 TEST(Reasons, AShortChainIsToldWhole) {
   const Propagated p(Chain(16));
   std::string all = "argument 0";
   for (int k = 1; k <= 16; ++k) {
-    absl::StrAppend(&all, Step(k));
+    absl::StrAppend(&all, StepText(k));
     EXPECT_EQ(p.Of(absl::StrCat("v", k)), all);
   }
 }
@@ -59,10 +59,10 @@ TEST(Reasons, ALongChainHasItsEndsAndTheNumberOfStepsBetweenThem) {
   const Propagated p(Chain(100));
   for (const int last : {17, 18, 60, 100}) {
     std::string text = "argument 0", all = "argument 0";
-    for (int k = 1; k <= 8; ++k) absl::StrAppend(&text, Step(k));
+    for (int k = 1; k <= 8; ++k) absl::StrAppend(&text, StepText(k));
     absl::StrAppend(&text, " -> (", last - 16, " more steps)");
-    for (int k = last - 7; k <= last; ++k) absl::StrAppend(&text, Step(k));
-    for (int k = 1; k <= last; ++k) absl::StrAppend(&all, Step(k));
+    for (int k = last - 7; k <= last; ++k) absl::StrAppend(&text, StepText(k));
+    for (int k = 1; k <= last; ++k) absl::StrAppend(&all, StepText(k));
     const std::string name = absl::StrCat("v", last);
     EXPECT_EQ(p.Of(name), text);
     EXPECT_EQ(p.Of(name, /*whole=*/true), all);

@@ -77,7 +77,7 @@ class StepTest : public ::testing::Test {
     EXPECT_TRUE(rule.ok()) << rule.status();
     const StepRule step_rule(&*rule, opcode, bytes);
     EXPECT_EQ(step_rule.dense, more == 0);
-    const StepResult result = Step(step_rule, tensors, order_);
+    const StepResult result = PropagateThrough(step_rule, tensors, order_);
     contested_ = result.contested;
     if (result.stage == kNumStages) return "nothing";
     std::vector<std::string> lines;

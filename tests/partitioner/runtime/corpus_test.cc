@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardcall/kernels/builtin.h"
+#include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/runtime/execute/executor.h"
 #include "shardcall/partitioner/runtime/io/npz.h"
@@ -103,16 +104,6 @@ double Tolerance(const Module& m, ElementType type) {
   }
   if (!inexact) return 0;
   return bf16 ? 1e-2 : vectors ? 1e-5 : 1e-6;
-}
-
-bool HasManualRegion(const Module& m) {
-  for (int i = 0; i < m.num_instructions(); ++i) {
-    const Instruction& instr = m.instr(InstrId(i));
-    if (instr.opcode != Opcode::kCustomCall) continue;
-    const absl::string_view target = instr.as<CustomCallAttrs>().target;
-    if (target == "xla.sdy.GlobalToLocalShape" || target == "SPMDFullToShardShape") return true;
-  }
-  return false;
 }
 
 TEST(Corpus, HasProgramsWithNumbers) { EXPECT_GT(Programs().size(), 40); }
