@@ -74,6 +74,10 @@ std::unique_ptr<Pass> MakeLoopInvariants(std::function<int64_t(const Module&)> r
 // (ordered_extrema.cc), so that engines that lose a NaN in them keep it.
 std::unique_ptr<Pass> MakeOrderedExtrema();
 
+// Runs gathers and reduce-scatters along an inner dimension along a new outermost one, which
+// XLA:CPU does several times faster (outer_collectives.cc).
+std::unique_ptr<Pass> MakeOuterCollectives();
+
 // Lets products of f32 that state no precision have that of their type (full_precision.cc), where
 // results are compared with those of another engine.
 std::unique_ptr<Pass> MakeFullPrecision();

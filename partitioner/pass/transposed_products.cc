@@ -15,6 +15,7 @@
 // 0.84 and 0.99.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"

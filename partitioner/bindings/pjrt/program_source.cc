@@ -67,7 +67,7 @@ absl::StatusOr<ProgramSource> MakeProgramSource(const Plugin& plugin, absl::stri
                                                 absl::Span<const int64_t> device_ids,
                                                 const Module& per_device,
                                                 const HandlerRegistry* handlers) {
-  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla, ForXla(per_device));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla, ForXla(per_device, platform));
   const Module& local = for_xla.has_value() ? *for_xla : per_device;
   ProgramSource source;
   SHARDCALL_ASSIGN_OR_RETURN(const bool tupled, SetLeaves(local, &source));

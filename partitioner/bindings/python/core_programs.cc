@@ -190,7 +190,7 @@ nb::tuple ForJax(const Program& p, const std::string& platform,
   };
   Made made = WithoutGil([&]() -> absl::StatusOr<Made> {
     Made m;
-    SHARDCALL_ASSIGN_OR_RETURN(ManualComputation whole, AsManualComputation(p.local()));
+    SHARDCALL_ASSIGN_OR_RETURN(ManualComputation whole, AsManualComputation(p.local(), platform));
     m.shardy = whole.shardy;
     const absl::flat_hash_set<std::string> functions(known.begin(), known.end());
     const HandlerRegistry& handlers = p.targets->registry.handlers;

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/bindings/xla/for_xla.h"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "shardcall/kernels/ffi/platform.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 inline namespace internal {
 
-absl::StatusOr<std::optional<Module>> ForXla(const Module& module) {
-  SHARDCALL_ASSIGN_OR_RETURN(PassResult result, MakeOrderedExtrema()->Run(module));
-  if (!result.changed) return std::nullopt;
-  AssignNames(&result.module);
-  return std::move(result.module);
+absl::StatusOr<std::optional<Module>> ForXla(const Module& module, absl::string_view platform) {
+  std::optional<Module> out;
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(MakeOrderedExtrema());
+  if (PlatformKey(platform) == PlatformKey("Host")) passes.push_back(MakeOuterCollectives());
+  for (const std::unique_ptr<Pass>& pass : passes) {
+    SHARDCALL_ASSIGN_OR_RETURN(PassResult result, pass->Run(out.has_value() ? *out : module));
+    if (result.changed) out = std::move(result.module);
+  }
+  if (out.has_value()) AssignNames(&*out);
+  return out;
 }
 
 }  // namespace internal

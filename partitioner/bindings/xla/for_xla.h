@@ -6,15 +6,17 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 inline namespace internal {
 
 // A module that means the same as `module` and keeps clear of what XLA gets wrong, where our own
-// runtime does not: maxima and minima across devices that lose a NaN (pass `ordered-extrema`). None
-// if `module` needs no change. Instructions have other ids.
-absl::StatusOr<std::optional<Module>> ForXla(const Module& module);
+// runtime does not: maxima and minima across devices that lose a NaN (pass `ordered-extrema`). For
+// `platform` "Host", by kernels/ffi/platform.h, also of what it does slowly (`outer-collectives`).
+// None if `module` needs no change. Instructions have other ids.
+absl::StatusOr<std::optional<Module>> ForXla(const Module& module, absl::string_view platform);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -177,12 +177,13 @@ class Writer {
 
 }  // namespace
 
-absl::StatusOr<ManualComputation> AsManualComputation(const LocalProgram& local) {
+absl::StatusOr<ManualComputation> AsManualComputation(const LocalProgram& local,
+                                                      absl::string_view platform) {
   std::unique_ptr<ManualEdge> edge = MakeShardyEdge(local);
   const bool shardy = edge != nullptr;
   if (!shardy) edge = MakeGspmdEdge(local);
   SHARDCALL_ASSIGN_OR_RETURN(Module module, Writer(local, *edge).Write());
-  SHARDCALL_ASSIGN_OR_RETURN(std::optional<Module> for_xla, ForXla(module));
+  SHARDCALL_ASSIGN_OR_RETURN(std::optional<Module> for_xla, ForXla(module, platform));
   if (for_xla.has_value()) module = *std::move(for_xla);
   return ManualComputation{std::move(module), shardy};
 }

@@ -24,8 +24,10 @@ struct ManualComputation {
 // that of JAX's shard_map over all axes. It is written for GSPMD where Shardy does not accept it:
 // a program without results, or with parameters and results on several meshes none of which can
 // express the others' shardings. E164 for a sharding that no form can express, E336 for a
-// parameter that is a tuple, or a tuple within the result.
-absl::StatusOr<ManualComputation> AsManualComputation(const LocalProgram& local);
+// parameter that is a tuple, or a tuple within the result. `platform`: where it is to run, by
+// kernels/ffi/platform.h, if that is known.
+absl::StatusOr<ManualComputation> AsManualComputation(const LocalProgram& local,
+                                                      absl::string_view platform = {});
 
 }  // namespace shardcall
 

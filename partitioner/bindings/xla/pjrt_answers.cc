@@ -101,7 +101,8 @@ absl::StatusOr<PjrtPartitioned> AnswerPjrtPartition(const PjrtTarget& target,
     SHARDCALL_ASSIGN_OR_RETURN(program, run(std::move(again.module), n));
   }
   PjrtPartitioned out;
-  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla, ForXla(program->local.module));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::optional<Module> for_xla,
+                             ForXla(program->local.module, ""));
   const Module& local = for_xla.has_value() ? *for_xla : program->local.module;
   SHARDCALL_ASSIGN_OR_RETURN(out.module, WriteStablehloBytecode(local, {.all_call_layouts = true}));
   const Module& whole = program->global->program.module;
