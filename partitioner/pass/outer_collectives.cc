@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -100,4 +101,5 @@ class OuterCollectives : public Pass {
 
 std::unique_ptr<Pass> MakeOuterCollectives() { return std::make_unique<OuterCollectives>(); }
 
+}  // namespace internal
 }  // namespace shardcall

@@ -62,9 +62,6 @@ std::unique_ptr<Pass> MakeSeparateInits();
 // Puts barriers in front of operands that XLA makes wrong programs of (kept_operands.cc).
 std::unique_ptr<Pass> MakeKeptOperands();
 
-// Computes products that are transposed as they are wanted (transposed_products.cc).
-std::unique_ptr<Pass> MakeTransposedProducts();
-
 // Runs collectives of values that a loop does not change once, before the loop
 // (loop_invariants.cc), as long as what they give takes no more bytes than `room`, which is asked
 // only where there are some.
@@ -74,10 +71,6 @@ std::unique_ptr<Pass> MakeLoopInvariants(std::function<int64_t(const Module&)> r
 // (ordered_extrema.cc), so that engines that lose a NaN in them keep it.
 std::unique_ptr<Pass> MakeOrderedExtrema();
 
-// Runs gathers and reduce-scatters along an inner dimension along a new outermost one, which
-// XLA:CPU does several times faster (outer_collectives.cc).
-std::unique_ptr<Pass> MakeOuterCollectives();
-
 // Lets products of f32 that state no precision have that of their type (full_precision.cc), where
 // results are compared with those of another engine.
 std::unique_ptr<Pass> MakeFullPrecision();
@@ -86,6 +79,19 @@ std::unique_ptr<Pass> MakeFullPrecision();
 // stay where they are unique, others are the opcode's with a number.
 void AssignNames(Module* module);
 
+}  // namespace shardcall
+
+namespace shardcall {
+inline namespace internal {
+
+// Computes products that are transposed as they are wanted (transposed_products.cc).
+std::unique_ptr<Pass> MakeTransposedProducts();
+
+// Runs gathers and reduce-scatters along an inner dimension along a new outermost one, which
+// XLA:CPU does several times faster (outer_collectives.cc).
+std::unique_ptr<Pass> MakeOuterCollectives();
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_PASS_PASS_H_

@@ -26,6 +26,7 @@
 #include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
+inline namespace internal {
 namespace {
 
 absl::Span<const int64_t> PermutationOf(const Instruction& transpose) {
@@ -162,4 +163,5 @@ class TransposedProducts : public Pass {
 
 std::unique_ptr<Pass> MakeTransposedProducts() { return std::make_unique<TransposedProducts>(); }
 
+}  // namespace internal
 }  // namespace shardcall
