@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shardcall/partitioner/ir/build/moved_blocks.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/pass/rewrite.h"
 
@@ -22,9 +23,9 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// `dims` with `value` in front of place `d`.
-Dims With(Dims dims, int64_t d, int64_t value) {
-  dims.insert(dims.begin() + d, value);
+// `dims` with a new outermost one.
+Dims With(Dims dims, int64_t outermost) {
+  dims.insert(dims.begin(), outermost);
   return dims;
 }
 
@@ -61,23 +62,19 @@ class OuterCollectives : public Pass {
             cloner->CopyRare(id, now);
             return now;
           };
-          Dims order(from.size() + 1);  // with the new dimension first, without it the same
-          if (copy.opcode == Opcode::kAllGather) {
-            const int64_t n = to[d] / from[d];
-            for (int64_t k = 0; k < static_cast<int64_t>(order.size()); ++k) {
-              order[k] = k < d ? k + 1 : k == d ? 0 : k;
-            }
-            copy.shape = shape(With(from, 0, n));
-            const InstrId parts = add(b.Reshape(x, With(from, 0, 1)));
-            cloner->Set(id, b.Reshape(b.Transpose(parts, order), to));
+          const bool gathers = copy.opcode == Opcode::kAllGather;
+          const int64_t n = gathers ? to[d] / from[d] : from[d] / to[d];
+          const MovedBlocks blocks = MoveBlocks(gathers ? to : from, static_cast<int>(d), 0, n);
+          if (gathers) {
+            Dims back(blocks.permutation.size());
+            for (size_t k = 0; k < back.size(); ++k) back[blocks.permutation[k]] = k;
+            copy.shape = shape(With(from, n));
+            const InstrId parts = add(b.Reshape(x, With(from, 1)));
+            cloner->Set(id, b.Reshape(b.Transpose(parts, back), to));
           } else {
-            const int64_t n = from[d] / to[d];
-            for (int64_t k = 0; k < static_cast<int64_t>(order.size()); ++k) {
-              order[k] = k == 0 ? d : k <= d ? k - 1 : k;
-            }
-            copy.shape = shape(With(to, 0, 1));
-            const InstrId blocks = b.Reshape(x, With(to, d, n));
-            cloner->Set(id, b.Reshape(add(b.Transpose(blocks, order)), to));
+            copy.shape = shape(With(to, 1));
+            const InstrId parts = b.Transpose(b.Reshape(x, blocks.dims), blocks.permutation);
+            cloner->Set(id, b.Reshape(add(parts), to));
           }
         });
   }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What is registered with JAX alone, by jax.ffi or as a custom_partitioning, in the functions that
-need no sj.jit: shardcall.run, verify, check_rule, sj.check. And kernels that communicate, under
-sj.jit. Exit status 77 without JAX or a C++ compiler."""
+need no sj.jit: shardcall.run, verify, check_rule, sj.check. And under sj.jit: kernels on one
+device, and kernels that communicate. Exit status 77 without JAX or a C++ compiler."""
 import ctypes
 import os
 import sys
@@ -145,6 +145,20 @@ class WithoutSjJitTest(unittest.TestCase):
         lowered = jax.jit(lambda x: wrong(x)).lower(placed(X, 'a', 'b'))
         self.assertEqual(shardcall.check_rule('CustomSPMDPartitioning', lowered).verdict,
                          'incorrect')
+
+
+class OneDeviceTest(unittest.TestCase):
+    def test_kernels_of_a_program_for_one_device_are_registered(self):
+        def best(x):
+            shapes = [jax.ShapeDtypeStruct((4, 3), dtype) for dtype in (x.dtype, np.int32)]
+            return jax.ffi.ffi_call('topk', shapes)(x)
+
+        x = np.random.default_rng(0).permutation(64).astype(np.float32).reshape(4, 16)
+        values, places = sj.jit(best)(x)  # nothing else here calls topk
+        expected = jax.lax.top_k(x, 3)
+        np.testing.assert_array_equal(values, expected[0])
+        np.testing.assert_array_equal(places, expected[1])
+        self.assertEqual(len(values.sharding.device_set), 1)
 
 
 class CommunicatorTest(unittest.TestCase):
