@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/build/expanded_calls.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
@@ -41,7 +42,7 @@ void Observe(const PartitionOptions& options, absl::string_view stage) {
   if (options.observe) options.observe(stage);
 }
 
-// Where the collectives are, and how often they run, after passes that moved them.
+// Which collectives are left, where they are, and how often they run, after passes over them.
 void FollowCollectives(const PassResult& done, double trip_count, LocalProgram* local) {
   std::vector<CollectiveRecord> live;
   std::vector<double> runs;  // by computation
@@ -67,6 +68,7 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
   passes.push_back(MakeLoopInvariants([&](const Module& m) {
     return std::max(plan.invariant_bytes, RoomForLoops(CountDeviceMemory(m).Peak()));
   }));
+  passes.push_back(MakeSharedPermutes());
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeTransposedProducts());
   passes.push_back(MakeExplicitStarts());
@@ -123,6 +125,8 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.num_partitions == 1 && (module.header.num_partitions != 1 || unsaid)) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }
+  SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded, ExpandCalls(module, kIsOp));
+  if (expanded) module = *std::move(expanded);
   // Assign missing names now, as printing would, so that a stage's printed text, when it is read
   // again, has the same names as the program.
   for (int k = 0; k < module.num_instructions(); ++k) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The custom-call targets whose meaning the compiler itself knows: annotations of shardings,
-// boundaries of manual regions, hints and orders, which have no handler, callbacks of JAX, and
-// kernels that are compiled for the arrays of one call.
+// boundaries of manual regions, hints and orders, which have no handler, callbacks of JAX, kernels
+// that are compiled for the arrays of one call, and ops that XLA writes as calls.
 #ifndef SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 #define SHARDCALL_PARTITIONER_IR_KNOWN_TARGETS_H_
 
@@ -35,6 +35,9 @@ inline constexpr uint32_t kStatesGrid = 256;
 // round.
 inline constexpr uint32_t kBlocksForward = 512;
 inline constexpr uint32_t kBlocksBackward = 1024;
+inline constexpr uint32_t kIsOp = 2048;  // HLO ops under another name (build/expanded_calls.h)
+// A call that some devices have a kernel for, and HLO ops elsewhere. It has a rule.
+inline constexpr uint32_t kRunsAsOps = 4096;
 inline constexpr uint32_t kManualBoundaryTarget = kEntersManual | kLeavesManual;
 
 KnownTarget FindKnownTarget(absl::string_view text);

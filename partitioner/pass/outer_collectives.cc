@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/moved_blocks.h"
+#include "shardcall/partitioner/ir/shapes/shape_inference.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/pass/rewrite.h"
 
@@ -63,30 +64,37 @@ class OuterCollectives : public Pass {
             return now;
           };
           const bool gathers = copy.opcode == Opcode::kAllGather;
-          const int64_t n = gathers ? to[d] / from[d] : from[d] / to[d];
+          const bool scatters = copy.opcode == Opcode::kReduceScatter;
+          const int64_t n = CollectiveGroupSize(m, copy.opcode, attrs);
           const MovedBlocks blocks = MoveBlocks(gathers ? to : from, static_cast<int>(d), 0, n);
-          if (gathers) {
+          InstrId parts = gathers ? b.Reshape(x, With(from, 1))
+                                  : b.Transpose(b.Reshape(x, blocks.dims), blocks.permutation);
+          const Shape& before = *b.shape(parts);
+          Dims now(before.dims().begin(), before.dims().end());
+          now[0] = scatters ? 1 : n;
+          copy.shape = shape(now);
+          parts = add(parts);
+          if (!scatters) {
             Dims back(blocks.permutation.size());
             for (size_t k = 0; k < back.size(); ++k) back[blocks.permutation[k]] = k;
-            copy.shape = shape(With(from, n));
-            const InstrId parts = add(b.Reshape(x, With(from, 1)));
-            cloner->Set(id, b.Reshape(b.Transpose(parts, back), to));
-          } else {
-            copy.shape = shape(With(to, 1));
-            const InstrId parts = b.Transpose(b.Reshape(x, blocks.dims), blocks.permutation);
-            cloner->Set(id, b.Reshape(add(parts), to));
+            parts = b.Transpose(parts, back);
           }
+          cloner->Set(id, b.Reshape(parts, to));
         });
   }
 
  private:
   static bool HasInnerDimension(const Module& m, InstrId id) {
     const Instruction& i = m.instr(id);
-    if (i.opcode != Opcode::kAllGather && i.opcode != Opcode::kReduceScatter) return false;
+    if (i.opcode != Opcode::kAllGather && i.opcode != Opcode::kReduceScatter &&
+        i.opcode != Opcode::kAllToAll) {
+      return false;
+    }
     if (!i.shape->IsArray() || i.shape->IsDynamic() || i.sharding != nullptr) return false;
     if (ElementTypeBits(i.shape->element_type()) < 8 || i.shape->num_elements() == 0) return false;
     const auto& attrs = i.as<CollectiveAttrs>();
-    if (attrs.constrain_layout) return false;
+    if (attrs.constrain_layout || attrs.dimension < 0) return false;
+    if (CollectiveGroupSize(m, i.opcode, attrs) < 1) return false;
     for (int64_t d = 0; d < attrs.dimension; ++d) {
       if (i.shape->dim(static_cast<int>(d)) > 1) return true;
     }

@@ -87,8 +87,12 @@ inline namespace internal {
 // Computes products that are transposed as they are wanted (transposed_products.cc).
 std::unique_ptr<Pass> MakeTransposedProducts();
 
-// Runs gathers and reduce-scatters along an inner dimension along a new outermost one, which
-// XLA:CPU does several times faster (outer_collectives.cc).
+// Sends rows of a value that several permutes send between the same devices once
+// (shared_permutes.cc).
+std::unique_ptr<Pass> MakeSharedPermutes();
+
+// Runs gathers, reduce-scatters and all-to-alls along an inner dimension along a new outermost one,
+// which XLA:CPU does several times faster (outer_collectives.cc).
 std::unique_ptr<Pass> MakeOuterCollectives();
 
 }  // namespace internal

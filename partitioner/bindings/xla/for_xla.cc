@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shardcall/kernels/ffi/platform.h"
+#include "shardcall/partitioner/ir/build/expanded_calls.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -16,7 +17,11 @@ absl::StatusOr<std::optional<Module>> ForXla(const Module& module, absl::string_
   std::optional<Module> out;
   std::vector<std::unique_ptr<Pass>> passes;
   passes.push_back(MakeOrderedExtrema());
-  if (PlatformKey(platform) == PlatformKey("Host")) passes.push_back(MakeOuterCollectives());
+  if (PlatformKey(platform) == PlatformKey("Host")) {
+    SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded, ExpandCalls(module, kRunsAsOps));
+    if (expanded) out = *std::move(expanded);
+    passes.push_back(MakeOuterCollectives());
+  }
   for (const std::unique_ptr<Pass>& pass : passes) {
     SHARDCALL_ASSIGN_OR_RETURN(PassResult result, pass->Run(out.has_value() ? *out : module));
     if (result.changed) out = std::move(result.module);

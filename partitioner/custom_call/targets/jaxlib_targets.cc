@@ -56,6 +56,8 @@ constexpr JaxlibTarget kTargets[] = {
     {"?sparse_gtsv2_ffi", How::kBatchOfCall},
     // Two words of the key, two of the counter: each element is hashed on its own.
     {"?_threefry2x32_ffi", How::kRule, "..., ..., ..., ... -> ..., ..."},
+    {"__op$block_scaled_dot", How::kRule, "... m (k t), ... n (k t), ... m k, ... n k -> ... m n",
+     "k", "t"},
     {"?solver_syrk_ffi", How::kReplicated, "it makes one matrix, of which it writes a half"},
     {"?_cholesky_update_ffi", How::kReplicated, "each column depends on those before"},
     {"?solver_csrlsvqr_ffi", How::kReplicated, "it solves one system of equations"},
@@ -100,8 +102,12 @@ absl::Status Register(TargetRegistry& registry, const JaxlibTarget& row, std::st
     case How::kReplicated: return registry.RegisterBatchPartitionable(name, 0, "", source);
     case How::kBatchOfCall:
       return registry.RegisterBatchPartitionable(name, kBatchDimsOfCall, "", source);
-    case How::kRule:
-      return registry.RegisterRule(name, {.rule = std::string(row.what)}, "", source);
+    case How::kRule: {
+      RuleText text = {.rule = std::string(row.what)};
+      if (!row.sum.empty()) text.reduction = {{std::string(row.sum), PartialOp::kSum}};
+      if (!row.whole.empty()) text.need_replication = {std::string(row.whole)};
+      return registry.RegisterRule(name, std::move(text), "", source);
+    }
     case How::kBody:
       return RegisterRuleWithBody(
           registry, name,

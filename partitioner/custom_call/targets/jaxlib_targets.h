@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The targets that jaxlib registers with XLA, beside those that have a shipped kernel: LAPACK's
-// (lapack_targets.cc). Their kernels are jaxlib's.
+// The targets that jaxlib registers with XLA, or XLA itself has kernels for, beside those that have
+// a shipped kernel: LAPACK's (lapack_targets.cc).
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_TARGETS_JAXLIB_TARGETS_H_
 
@@ -25,6 +25,7 @@ struct JaxlibTarget {
   absl::string_view name;  // with "cu" or "hip" in the place of `?`
   How how;
   absl::string_view what = {};
+  absl::string_view sum = {}, whole = {};  // of a rule: a factor that is summed, one that is whole
 };
 
 absl::Span<const JaxlibTarget> JaxlibTargets();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/build/expanded_calls.h"
 #include "shardcall/partitioner/ir/moved_from.h"
 #include "shardcall/partitioner/runtime/lower/dynamic_sizes.h"
 #include "shardcall/partitioner/runtime/lower/lower_computation.h"
@@ -75,10 +76,13 @@ absl::StatusOr<std::shared_ptr<const DeviceProgram>> Lower(const Module& module,
                      .fix = "Make the replicas partitions: num_partitions"},
                     absl::StatusCode::kUnimplemented);
   }
-  if (!HasDynamicSizes(module)) return LowerAll(module, options);
+  SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> expanded,
+                             ExpandCalls(module, kIsOp | kRunsAsOps));
+  const Module& m = expanded ? *expanded : module;
+  if (!HasDynamicSizes(m)) return LowerAll(m, options);
   LowerOptions sized = options;
   sized.fuse = false;
-  SHARDCALL_ASSIGN_OR_RETURN(sized.dynamic, DynamicSource::Create(module));
+  SHARDCALL_ASSIGN_OR_RETURN(sized.dynamic, DynamicSource::Create(m));
   return LowerAll(sized.dynamic->module(), sized);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathers and reduce-scatters along an inner dimension run along a new outermost one.
+// Gathers, reduce-scatters and all-to-alls along an inner dimension run along a new outermost one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +48,19 @@ TEST(OuterCollectives, ReduceScatter) {
   EXPECT_THAT(text, HasSubstr("dimensions={2,0,1,3}"));
   EXPECT_THAT(text, HasSubstr("%s = f32[1,6,5,2]{3,2,1,0} reduce-scatter("));
   EXPECT_THAT(text, HasSubstr("= f32[6,5,2]{2,1,0} reshape(%s)"));
+}
+
+TEST(OuterCollectives, AllToAll) {
+  const std::string text = Outer(R"(
+  x = f32[6,8] parameter(0)
+  ROOT a = f32[6,8] all-to-all(x), replica_groups={{0,1,2,3}}, dimensions={1}
+)");
+  EXPECT_THAT(text, HasSubstr("= f32[6,4,2]{2,1,0} reshape(%x)"));
+  EXPECT_THAT(text, HasSubstr("= f32[4,6,2]{2,1,0} transpose("));
+  EXPECT_THAT(text, HasSubstr("%a = f32[4,6,2]{2,1,0} all-to-all("));
+  EXPECT_THAT(text, HasSubstr("dimensions={0}"));
+  EXPECT_THAT(text, HasSubstr("= f32[6,4,2]{2,1,0} transpose(%a), dimensions={1,0,2}"));
+  EXPECT_THAT(text, HasSubstr("= f32[6,8]{1,0} reshape("));
 }
 
 TEST(OuterCollectives, TheseStay) {
