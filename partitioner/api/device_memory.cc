@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/device_memory.h"
 
+#include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/peak_memory.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/sharding/base/human_bytes.h"
 
 namespace shardcall {
 namespace {
@@ -12,6 +15,10 @@ int64_t Bytes(const Shape* shape) {
   return bytes;
 }
 
+PeakMemory PeakOf(const Module& local, bool list) {
+  return FindPeakMemory(local, [&](InstrId id) { return Bytes(local.instr(id).shape); }, list);
+}
+
 }  // namespace
 
 DeviceMemory CountDeviceMemory(const Module& local) {
@@ -19,8 +26,7 @@ DeviceMemory CountDeviceMemory(const Module& local) {
   const Computation& entry = local.comp(local.entry());
   for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
   out.outputs = Bytes(local.instr(entry.root).shape);
-  out.temporaries =
-      PeakOfTemporaries(local, [&](InstrId id) { return Bytes(local.instr(id).shape); });
+  out.temporaries = PeakOf(local, false).temporaries;
   for (const AliasEntry& alias : local.header.aliases) {
     const Shape* shape = local.instr(entry.root).shape;
     for (int64_t k : alias.output_index) shape = shape->tuple()[k];
@@ -29,4 +35,37 @@ DeviceMemory CountDeviceMemory(const Module& local) {
   return out;
 }
 
+inline namespace internal {
+
+MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
+  const PeakMemory peak = PeakOf(local, true);
+  MemoryAtPeak out;
+  if (peak.at.valid()) out.at = absl::StrCat("%", local.instr(peak.at).name);
+  for (const PeakMemory::Held& held : peak.held) {
+    if (out.held.size() == most) break;
+    const Instruction& i = local.instr(held.value);
+    out.held.push_back({absl::StrCat("%", i.name), SourceLine(local, i), held.bytes});
+  }
+  return out;
+}
+
+std::string DescribePeak(const Module& local) {
+  const DeviceMemory memory = CountDeviceMemory(local);
+  const MemoryAtPeak peak = ListMemoryAtPeak(local, 5);
+  std::string out = absl::StrCat(HumanBytes(memory.Peak()), ": ", HumanBytes(memory.arguments),
+                                 " arguments, ", HumanBytes(memory.outputs), " outputs, ",
+                                 HumanBytes(memory.temporaries), " temporaries");
+  if (peak.held.empty()) return out;
+  absl::StrAppend(&out, " at ", peak.at, ", of which");
+  const char* separator = " ";
+  for (const HeldAtPeak& held : peak.held) {
+    absl::StrAppend(&out, separator, held.value,
+                    held.source.empty() ? "" : absl::StrCat(" (", held.source, ")"), " has ",
+                    HumanBytes(held.bytes));
+    separator = ", ";
+  }
+  return out;
+}
+
+}  // namespace internal
 }  // namespace shardcall

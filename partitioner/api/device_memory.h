@@ -2,7 +2,10 @@
 #ifndef SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_
 #define SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/public.h"
@@ -10,8 +13,9 @@
 namespace shardcall SHARDCALL_PUBLIC {
 
 // Bytes that one device needs for a per-device module when its instructions run in their order:
-// every value is held from where it is computed to its last use. Nothing is fused and no operand
-// is overwritten, so a compiler may need less.
+// every value is held from where it is computed to its last use, but for what a compiler fuses or
+// writes in place (ir/analysis/peak_memory.h). What a backend takes for its kernels and for types
+// that it computes in a wider one is not counted: XLA:CPU computes bf16 in f32.
 struct DeviceMemory {
   int64_t arguments = 0;
   int64_t outputs = 0;
@@ -21,6 +25,28 @@ struct DeviceMemory {
 };
 DeviceMemory CountDeviceMemory(const Module& local);
 
+}  // namespace shardcall
+
+namespace shardcall {
+inline namespace internal {
+
+// A temporary that is held when the most are, at the op `at`.
+struct HeldAtPeak {
+  std::string value;   // its name, "%dot.3"
+  std::string source;  // "model.py:41", or empty
+  int64_t bytes = 0;
+};
+struct MemoryAtPeak {
+  std::string at;                // the name of an op; empty if there are no temporaries
+  std::vector<HeldAtPeak> held;  // the largest first, at most so many
+};
+MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most);
+
+// "12.5 GiB: 3.00 GiB arguments, 1.00 GiB outputs, 8.50 GiB temporaries at %dot.3, of which
+// %a (model.py:41) has 2.00 GiB, ..".
+std::string DescribePeak(const Module& local);
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_API_DEVICE_MEMORY_H_

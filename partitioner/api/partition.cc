@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
+#include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/hosts.h"
 
@@ -66,7 +68,8 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
   std::vector<std::unique_ptr<Pass>> passes;
   // What the plan took for done before loops, and what else there is room for.
   passes.push_back(MakeLoopInvariants([&](const Module& m) {
-    return std::max(plan.invariant_bytes, RoomForLoops(CountDeviceMemory(m).Peak()));
+    return std::max(plan.invariant_bytes,
+                    RoomForLoops(CountDeviceMemory(m).Peak(), options.spmd.max_memory));
   }));
   passes.push_back(MakeSharedPermutes());
   passes.push_back(MakeDeadCodeElimination());
@@ -165,34 +168,99 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   return out;
 }
 
-absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
-                                                              const PartitionOptions& options) {
-  const int64_t instructions_in = module.num_instructions();
-  SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PropagatedProgram> global,
-                             PropagateShardings(std::move(module), options));
-  StageTimes times = global->times;
+namespace {
+
+// The per-device program of `global`, whose plan is `known`, if any, or made.
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram& global,
+                                                              std::optional<Plan> known,
+                                                              const PartitionOptions& options,
+                                                              StageTimes* times) {
   absl::StatusOr<Plan> plan = absl::UnknownError("");
   absl::StatusOr<LocalProgram> local = absl::UnknownError("");
   {
-    StageTimer timer(&times.partition);
-    plan = global->plan.has_value()
-               ? *std::exchange(global->plan, std::nullopt)
-               : MakePlan(global->program, global->shardings, *global->rules, options.spmd);
+    StageTimer timer(&times->partition);
+    plan = known.has_value()
+               ? *std::move(known)
+               : MakePlan(global.program, global.shardings, *global.rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(plan.status());
     Observe(options, "plan");
-    local = Localize(global->program, *plan, *global->rules, options.spmd);
+    local = Localize(global.program, *plan, *global.rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(local.status());
     Observe(options, "localize");
   }
   if (options.dump) {
-    options.dump("plan", plan->ToString(global->program));
+    options.dump("plan", plan->ToString(global.program));
     options.dump("localize", PrintModule(local->module));
   }
   auto out = std::make_unique<PartitionedProgram>(*std::move(local));
   {
-    StageTimer timer(&times.cleanup);
+    StageTimer timer(&times->cleanup);
     SHARDCALL_RETURN_IF_ERROR(CleanUp(*plan, &out->local, options));
     Observe(options, "clean-up");
+  }
+  out->plan = *std::move(plan);
+  return out;
+}
+
+// `out`, if it keeps the bound on memory, else a program that does: one whose loops take no more
+// room than the bound leaves, or none, or one of another order of conflicts. If none does, E210
+// with what the one that comes closest needs.
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
+    std::unique_ptr<PartitionedProgram> out, PropagatedProgram& global,
+    const PartitionOptions& options, StageTimes* times) {
+  const int64_t bound = options.spmd.max_memory;
+  int64_t least = CountDeviceMemory(out->local.module).Peak();
+  if (least <= bound) return out;
+  PartitionOptions without_room = options;
+  without_room.spmd.max_memory = 0;
+  const auto keeps = [&](const PartitionOptions& with) -> absl::StatusOr<bool> {
+    SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> other,
+                               MakeLocal(global, std::nullopt, with, times));
+    const int64_t peak = CountDeviceMemory(other->local.module).Peak();
+    if (peak < least) {
+      least = peak;
+      out = std::move(other);
+    }
+    return least <= bound;
+  };
+  for (const PartitionOptions& with : {options, without_room}) {
+    SHARDCALL_ASSIGN_OR_RETURN(const bool kept, keeps(with));
+    if (kept) return out;
+  }
+  const bool has_orders = !options.conflicts.has_value() && !global.shardings.met.empty();
+  for (const ConflictOrder order : kConflictOrders) {
+    if (!has_orders) break;
+    SHARDCALL_ASSIGN_OR_RETURN(
+        global.shardings,
+        Propagate(global.program, *global.rules, {options.propagate, options.spmd.cost, order}));
+    SHARDCALL_ASSIGN_OR_RETURN(const bool kept, keeps(without_room));
+    if (kept) return out;
+  }
+  return ToStatus(
+      {.code = "E210",
+       .message = "the program needs more memory on a device than it may",
+       .expected = absl::StrCat("at most ", HumanBytes(bound)),
+       .found = DescribePeak(out->local.module),
+       .fix = "Shard more of what is held then, raise --max-memory, or use more devices"},
+      absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
+                                                              const PartitionOptions& options) {
+  const int64_t instructions_in = module.num_instructions();
+  // What keeps the bound on memory anyway is as it would be without one.
+  PartitionOptions unbound = options;
+  unbound.spmd.max_memory = INT64_MAX;
+  SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PropagatedProgram> global,
+                             PropagateShardings(std::move(module), unbound));
+  StageTimes times = global->times;
+  SHARDCALL_ASSIGN_OR_RETURN(
+      std::unique_ptr<PartitionedProgram> out,
+      MakeLocal(*global, std::exchange(global->plan, std::nullopt), unbound, &times));
+  if (options.spmd.max_memory < INT64_MAX) {
+    SHARDCALL_ASSIGN_OR_RETURN(out, WithinMemoryBound(std::move(out), *global, options, &times));
   }
   if (options.verify_output) {
     const absl::Status status = VerifyModule(out->local.module, "partitioned module");
@@ -205,7 +273,6 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
     }
   }
   out->global = std::move(global);
-  out->plan = *std::move(plan);
   out->times = times;
   out->instructions_in = instructions_in;
   return out;

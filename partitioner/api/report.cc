@@ -113,6 +113,20 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
   return list;
 }
 
+Json MemoryJson(const DeviceMemory& memory, const MemoryAtPeak& peak) {
+  Json j = {{"arguments", memory.arguments},
+            {"outputs", memory.outputs},
+            {"temporaries", memory.temporaries},
+            {"aliased", memory.aliased},
+            {"peak_at", peak.at},
+            {"held_at_peak", Json::array()}};
+  for (const HeldAtPeak& held : peak.held) {
+    j["held_at_peak"].push_back(
+        {{"value", held.value}, {"source", held.source}, {"bytes", held.bytes}});
+  }
+  return j;
+}
+
 }  // namespace
 
 std::string GatherText(const Gather& g) {
@@ -145,10 +159,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   j["peak_bytes"] = int64_t{usage.ru_maxrss} * 1024;
   const DeviceMemory memory = CountDeviceMemory(p.local.module);
   j["peak_memory"] = memory.Peak();
-  j["memory"] = {{"arguments", memory.arguments},
-                 {"outputs", memory.outputs},
-                 {"temporaries", memory.temporaries},
-                 {"aliased", memory.aliased}};
+  j["memory"] = MemoryJson(memory, ListMemoryAtPeak(p.local.module, 20));
   j["collectives"] = Json::array();
   for (const CollectiveRecord& r : p.local.collectives) {
     j["collectives"].push_back({{"name", std::string(p.local.module.instr(r.local).name)},

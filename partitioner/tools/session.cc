@@ -133,6 +133,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   }
   SHARDCALL_ASSIGN_OR_RETURN(o.spmd.max_reshard_bytes,
                              flags.Int("max-reshard-bytes", o.spmd.max_reshard_bytes));
+  SHARDCALL_ASSIGN_OR_RETURN(o.spmd.max_memory, flags.Bytes("max-memory", o.spmd.max_memory));
   SHARDCALL_ASSIGN_OR_RETURN(o.spmd.cost, ParseCostModel(flags.Get("cost"), o.spmd.cost));
   SHARDCALL_ASSIGN_OR_RETURN(o.conflicts, ParseConflictOrder(flags.Get("conflicts", "cheapest")));
   // The host's model, unless the flags describe another machine.

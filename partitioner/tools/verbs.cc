@@ -15,6 +15,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"plugin", "FILE", "a plugin (.so) or a manifest (.json); may be repeated"},
       {"max-reshard-bytes", "N", "fail where one reshard, fetch or broadcast sends more",
        FlagSpec::Kind::kInteger},
+      {"max-memory", "SIZE", "fail where a device would need more, as 16GiB",
+       FlagSpec::Kind::kBytes},
       {"conflicts", "ORDER",
        "which of two factors takes an axis: cheapest (default), wait, larger, smaller"},
       {"cost", "NAME,NAME=N,...",

@@ -85,10 +85,11 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   if (options != nullptr) {
     SHARDCALL_RETURN_IF_ERROR(ReadStruct(function, options, offsetof(Shardcall_Options, cost), &o));
   }
-  if (o.num_partitions < 0 || o.max_reshard_bytes < 0 || !(o.deadline_s >= 0)) {
+  if (o.num_partitions < 0 || o.max_reshard_bytes < 0 || o.max_memory < 0 || !(o.deadline_s >= 0)) {
     return BadArgument(function, "options that are zero or more",
                        absl::StrCat("num_partitions ", o.num_partitions, ", max_reshard_bytes ",
-                                    o.max_reshard_bytes, ", deadline_s ", o.deadline_s));
+                                    o.max_reshard_bytes, ", max_memory ", o.max_memory,
+                                    ", deadline_s ", o.deadline_s));
   }
   *registry = RegistryOf(o.registry).Snapshot();
   RunOptions out;
@@ -97,6 +98,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   out.partition.num_partitions = o.num_partitions;
   out.partition.propagate = o.no_propagate == 0;
   if (o.max_reshard_bytes > 0) out.partition.spmd.max_reshard_bytes = o.max_reshard_bytes;
+  if (o.max_memory > 0) out.partition.spmd.max_memory = o.max_memory;
   if (o.deadline_s > 0) out.deadline = absl::Seconds(o.deadline_s);
   if (o.conflicts != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(out.partition.conflicts, ParseConflictOrder(o.conflicts));

@@ -45,6 +45,7 @@ typedef struct Shardcall_Options {
                                          what leads to the cheapest plan; others: E212 */
   const char* cost;                   /* the machine that plans are compared for, as --cost has it:
                                          "h100,latency=5e-6"; null: the default one; E211 */
+  int64_t max_memory;                 /* bytes of a device at its peak; 0: no bound; E210 */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 
 /* The module annotated with the decided shardings; with no_propagate it partitions to

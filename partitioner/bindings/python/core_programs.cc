@@ -69,6 +69,7 @@ struct Request {
   int64_t max_reshard_bytes = 0;  // 0: no limit
   std::optional<ConflictOrder> conflicts;
   CostModel cost;
+  int64_t max_memory = 0;  // 0: no limit
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -79,6 +80,7 @@ struct Request {
     out.conflicts = conflicts;
     if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
     out.spmd.cost = cost;
+    if (max_memory > 0) out.spmd.max_memory = max_memory;
     return out;
   }
   RunOptions Run(absl::Duration deadline) const {
@@ -329,15 +331,16 @@ void DefinePrograms(nb::module_& m) {
           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
              TargetsRef targets, int64_t num_partitions, bool propagate,
              std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
-             const std::string& conflicts, const std::string& cost) {
+             const std::string& conflicts, const std::string& cost, int64_t max_memory) {
             new (r) Request{
                 std::move(bytes),           std::move(name),   std::move(converter),
                 std::move(targets),         num_partitions,    propagate,
                 std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts)),
-                Take(ParseCostModel(cost))};
+                Take(ParseCostModel(cost)), max_memory};
           },
           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
-          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest", "cost"_a = "");
+          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest", "cost"_a = "",
+          "max_memory"_a = 0);
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)

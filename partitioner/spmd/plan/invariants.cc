@@ -28,7 +28,7 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
     if (s == nullptr || s->is_maximal()) return;
     const int64_t bytes = s->HasShardedDim() ? shape->byte_size() : 0;
     if (bytes > 0) {
-      if (room_ < 0) room_ = RoomForLoops(table.WantedMemory());
+      if (room_ < 0) room_ = table.RoomForLoops();
       if (bytes_ + bytes > room_) return;
       bytes_ += bytes;
     }

@@ -13,6 +13,7 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct SpmdOptions {
   CostModel cost = {};
   int64_t max_reshard_bytes = INT64_MAX;  // of one reshard or broadcast, per device: E210
+  int64_t max_memory = INT64_MAX;         // bytes of a device at its peak: E210
 };
 
 }  // namespace shardcall

@@ -23,7 +23,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       options_(options),
       context_(program.module.context()),
       memo_(*memo),
-      table_(program, propagation, options.cost, &memo->copies, &memo->memory),
+      table_(program, propagation, options, &memo->copies, &memo->memory),
       plan_(table_.plan()),
       chooser_(program, options.cost, table_),
       waiting_(program, options.cost, table_),

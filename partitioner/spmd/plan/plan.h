@@ -107,7 +107,11 @@ absl::string_view GatherKindName(Gather::Kind kind);  // "no strategy", "cost", 
 
 // By how much of the memory that a device needs in any case it may need more, each, for values
 // that loops do not change and for accumulators in larger shards.
-inline constexpr int64_t RoomForLoops(int64_t memory) { return memory / 8; }
+// No more than there is below the bound on memory.
+inline constexpr int64_t RoomForLoops(int64_t memory, int64_t max_memory) {
+  const int64_t left = max_memory > memory ? max_memory - memory : 0;
+  return left < memory / 8 ? left : memory / 8;
+}
 
 struct Plan {
   std::vector<OpPlan> ops;             // by instruction

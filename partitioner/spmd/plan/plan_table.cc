@@ -20,12 +20,13 @@ struct KeptRules {
 }  // namespace
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
-                     const CostModel& cost, InternTable<Copies>* copy_lists, int64_t* memory)
-    : cost_(cost),
+                     const SpmdOptions& options, InternTable<Copies>* copy_lists, int64_t* memory)
+    : cost_(options.cost),
       program_(program),
       module_(program.module),
       leaves_(program.leaves),
       propagation_(propagation),
+      max_memory_(options.max_memory),
       memory_(*memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
@@ -208,7 +209,7 @@ int64_t PlanTable::WantedMemory() const {
     return bytes;
   };
   const Computation& entry = module_.comp(module_.entry());
-  int64_t bytes = PeakOfTemporaries(module_, bytes_of) + bytes_of(entry.root);
+  int64_t bytes = FindPeakMemory(module_, bytes_of).temporaries + bytes_of(entry.root);
   for (const InstrId p : entry.parameters) bytes += bytes_of(p);
   return memory_ = bytes;
 }

@@ -19,8 +19,8 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 
 class PlanTable {
  public:
-  PlanTable(const Program& program, const PropagationResult& propagation, const CostModel& cost,
-            InternTable<Copies>* copy_lists, int64_t* memory);
+  PlanTable(const Program& program, const PropagationResult& propagation,
+            const SpmdOptions& options, InternTable<Copies>* copy_lists, int64_t* memory);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
@@ -40,6 +40,8 @@ class PlanTable {
   // far as can be said before it is planned. Linear in the program, and asked for once: all plans
   // of a program take what the first one found.
   int64_t WantedMemory() const;
+  // What of the room beyond it a plan may take for loops.
+  int64_t RoomForLoops() const { return shardcall::RoomForLoops(WantedMemory(), max_memory_); }
   // The state in which it is stored.
   const Sharding* State(InstrId id, int flat) const {
     return plan_.state[program_.leaves.canonical(id, flat).value];
@@ -88,6 +90,7 @@ class PlanTable {
   const Module& module_;
   const LeafTable& leaves_;
   const PropagationResult& propagation_;
+  const int64_t max_memory_;
   int64_t& memory_;  // -1: not known yet
   Context& context_;
   Plan plan_;

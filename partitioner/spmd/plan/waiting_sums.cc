@@ -136,7 +136,7 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
 }
 
 int64_t WaitingSums::Room() {
-  if (room_ < 0) room_ = RoomForLoops(table_.WantedMemory());
+  if (room_ < 0) room_ = table_.RoomForLoops();
   return room_;
 }
 

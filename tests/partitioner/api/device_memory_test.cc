@@ -22,25 +22,77 @@ TEST(DeviceMemoryTest, AValueIsHeldToItsLastUse) {
   const DeviceMemory m = Count(R"(
 HloModule m
 ENTRY main {
-  x = f32[4]{0} parameter(0)
-  a = f32[4]{0} negate(x)
-  b = f32[8]{0} concatenate(a, a), dimensions={0}
-  c = f32[4]{0} slice(b), slice={[0:4]}
-  d = f32[4]{0} add(c, x)
-  ROOT e = f32[4]{0} add(d, d)
+  x = f32[4,4]{1,0} parameter(0)
+  a = f32[4,4]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[4,4]{1,0} dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[4,4]{1,0} dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT e = f32[4,4]{1,0} dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 )");
-  EXPECT_EQ(m.arguments, 16);
-  EXPECT_EQ(m.outputs, 16);
-  EXPECT_EQ(m.temporaries, 48);  // a with b, or b with c
+  EXPECT_EQ(m.arguments, 64);
+  EXPECT_EQ(m.outputs, 64);
+  EXPECT_EQ(m.temporaries, 128);  // a with b, or b with c
+}
+
+TEST(DeviceMemoryTest, ElementwiseValuesAreComputedWhereTheyAreUsed) {
+  const DeviceMemory m = Count(R"(
+HloModule m
+add {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT s = f32[] add(l, r)
+}
+ENTRY main {
+  x = f32[64]{0} parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[64]{0} broadcast(zero), dimensions={}
+  a = f32[64]{0} maximum(x, zeros)
+  b = f32[64]{0} multiply(a, zeros)
+  ROOT e = f32[] reduce(b, zero), dimensions={0}, to_apply=add
+}
+)");
+  EXPECT_EQ(m.temporaries, 0);
+}
+
+TEST(DeviceMemoryTest, WhatTwoOpsUseIsNotComputedTwice) {
+  const DeviceMemory m = Count(R"(
+HloModule m
+ENTRY main {
+  x = f32[64]{0} parameter(0)
+  a = f32[64]{0} exponential(x)
+  b = f32[64]{0} negate(a)
+  c = f32[32]{0} slice(a), slice={[0:32]}
+  ROOT t = (f32[64]{0}, f32[32]{0}) tuple(b, c)
+}
+)");
+  EXPECT_EQ(m.temporaries, 256);
+}
+
+TEST(DeviceMemoryTest, AnElementwiseOpOverwritesAnOperandThatNothingElseUses) {
+  const DeviceMemory m = Count(R"(
+HloModule m
+ENTRY main {
+  x = f32[4,4]{1,0} parameter(0)
+  a = f32[4,4]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[4,4]{1,0} negate(a)
+  c = f32[4,4]{1,0} dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT e = f32[4,4]{1,0} dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)");
+  EXPECT_EQ(m.temporaries, 128);  // b, in the place of a, with c
 }
 
 TEST(DeviceMemoryTest, TuplesAndTheirPartsAreTheMemoryOfWhatTheyHold) {
   const DeviceMemory m = Count(R"(
 HloModule m
+add {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT s = f32[] add(l, r)
+}
 ENTRY main {
   x = f32[4]{0} parameter(0)
-  a = f32[4]{0} negate(x)
+  a = f32[4]{0} all-reduce(x), replica_groups={{0}}, to_apply=add
   t = (f32[4]{0}, f32[4]{0}) tuple(a, x)
   g = f32[4]{0} get-tuple-element(t), index=0
   b = f32[4]{0} add(g, g)
@@ -54,9 +106,14 @@ ENTRY main {
 TEST(DeviceMemoryTest, WhatReinterpretsOrOrdersValuesHasNoMemoryOfItsOwn) {
   const DeviceMemory m = Count(R"(
 HloModule m
+add {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT s = f32[] add(l, r)
+}
 ENTRY main {
   x = f32[4]{0} parameter(0)
-  a = f32[4]{0} negate(x)
+  a = f32[4]{0} all-reduce(x), replica_groups={{0}}, to_apply=add
   k = token[] after-all()
   b = f32[4]{0} add-dependency(a, k)
   c = f32[2,2]{1,0} reshape(b)
@@ -67,34 +124,98 @@ ENTRY main {
   EXPECT_EQ(m.temporaries, 16);  // a, which the others are names of
 }
 
-TEST(DeviceMemoryTest, ALoopNeedsWhatItsBodyHoldsAtMost) {
-  const DeviceMemory m = Count(R"(
+// A loop whose body is `body`, of p = (i, x), and gives (i, y).
+std::string Loop(const std::string& body, const std::string& init) {
+  return R"(
 HloModule m
 body {
-  p = (s32[], f32[4]{0}) parameter(0)
+  p = (s32[], f32[8,8]{1,0}) parameter(0)
   i = s32[] get-tuple-element(p), index=0
-  x = f32[4]{0} get-tuple-element(p), index=1
-  z = f32[] constant(2)
-  big = f32[64]{0} broadcast(z), dimensions={}
-  part = f32[4]{0} slice(big), slice={[0:4]}
-  y = f32[4]{0} add(x, part)
-  ROOT r = (s32[], f32[4]{0}) tuple(i, y)
+  x = f32[8,8]{1,0} get-tuple-element(p), index=1
+)" + body +
+         R"(  ROOT r = (s32[], f32[8,8]{1,0}) tuple(i, y)
 }
 condition {
-  p = (s32[], f32[4]{0}) parameter(0)
+  p = (s32[], f32[8,8]{1,0}) parameter(0)
   ROOT c = pred[] constant(false)
 }
 ENTRY main {
-  x = f32[4]{0} parameter(0)
+  a = f32[8,8]{1,0} parameter(0)
+)" + init +
+         R"(
   i = s32[] constant(0)
-  t = (s32[], f32[4]{0}) tuple(i, x)
-  w = (s32[], f32[4]{0}) while(t), condition=condition, body=body
-  ROOT r = f32[4]{0} get-tuple-element(w), index=1
+  t = (s32[], f32[8,8]{1,0}) tuple(i, x)
+  w = (s32[], f32[8,8]{1,0}) while(t), condition=condition, body=body
+  g = f32[8,8]{1,0} get-tuple-element(w), index=1
+  ROOT r = f32[8,8]{1,0} dot(g, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
-)");
-  // In the body the large value with its part; around it i. What the loop gives is the
-  // output's memory.
-  EXPECT_EQ(m.temporaries, 256 + 16 + 4);
+)";
+}
+constexpr char kDot[] =
+    "f32[8,8]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n";
+
+TEST(DeviceMemoryTest, ALoopWorksInTheMemoryOfWhatItBeginsWith) {
+  EXPECT_EQ(
+      Count(Loop("  y = f32[8,8]{1,0} negate(x)\n", std::string("  x = ") + kDot)).temporaries,
+      256);
+}
+
+TEST(DeviceMemoryTest, ALoopThatBeginsWithAParameterCopiesIt) {
+  EXPECT_EQ(
+      Count(Loop("  y = f32[8,8]{1,0} negate(x)\n", "  x = f32[8,8]{1,0} copy(a)\n")).temporaries,
+      256);
+  EXPECT_EQ(
+      Count(Loop("  y = f32[8,8]{1,0} copy(x)\n", "  x = f32[8,8]{1,0} copy(a)\n")).temporaries,
+      256)
+      << "the copy is the only change";
+}
+
+TEST(DeviceMemoryTest, ABodyHasRoomForANewValueWhileItUsesTheOldOne) {
+  EXPECT_EQ(Count(Loop("  y = f32[8,8]{1,0} dot(x, x), lhs_contracting_dims={1}, "
+                       "rhs_contracting_dims={0}\n",
+                       std::string("  x = ") + kDot))
+                .temporaries,
+            512);
+}
+
+TEST(DeviceMemoryTest, ALoopNeedsWhatItsBodyHoldsAtMost) {
+  EXPECT_EQ(Count(Loop(R"(  big = f32[8,64]{1,0} iota(), iota_dimension=0
+  small = f32[8,8]{1,0} dot(big, big), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  y = f32[8,8]{1,0} add(x, small)
+)",
+                       std::string("  x = ") + kDot))
+                .temporaries,
+            256 + 2048 + 256);
+}
+
+TEST(DeviceMemoryTest, WhatIsHeldAtThePeakIsNamedTheLargestFirst) {
+  const std::string text = R"(
+HloModule m
+ENTRY main {
+  x = f32[4,4]{1,0} parameter(0)
+  a = f32[4,4]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="f" source_file="model.py" source_line=7}
+  b = f32[4,8]{1,0} concatenate(a, x), dimensions={1}
+  c = f32[8,8]{1,0} dot(b, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  d = f32[4,8]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT e = f32[4,8]{1,0} dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)";
+  auto module = ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(),
+                            "test.hlo");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const MemoryAtPeak peak = ListMemoryAtPeak(*module, 10);
+  EXPECT_EQ(peak.at, "%d");
+  ASSERT_EQ(peak.held.size(), 4);
+  EXPECT_EQ(peak.held[0].value, "%c");
+  EXPECT_EQ(peak.held[0].bytes, 256);
+  EXPECT_EQ(peak.held[3].value, "%a");
+  EXPECT_EQ(peak.held[3].source, "model.py:7");
+  EXPECT_EQ(ListMemoryAtPeak(*module, 2).held.size(), 2);
+  EXPECT_EQ(
+      DescribePeak(*module).find("768 B: 64 B arguments, 128 B outputs, 576 B temporaries at %d, "
+                                 "of which %c has 256 B"),
+      0)
+      << DescribePeak(*module);
 }
 
 }  // namespace

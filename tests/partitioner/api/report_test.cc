@@ -167,6 +167,17 @@ ENTRY e {
               HasSubstr("12.00 KiB sent per device, 4.00 KiB of it between hosts, 1 group of 4"));
 }
 
+TEST(Report, SaysWhatIsHeldAtThePeak) {
+  const auto p = PartitionText(kProgram, {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  const Json memory = Json::parse(ReportJson(**p, {}))["memory"];
+  EXPECT_EQ(memory["peak_at"].get<std::string>()[0], '%');
+  ASSERT_FALSE(memory["held_at_peak"].empty());
+  int64_t bytes = 0;
+  for (const Json& held : memory["held_at_peak"]) bytes += held["bytes"].get<int64_t>();
+  EXPECT_EQ(bytes, memory["temporaries"]);
+}
+
 TEST(Report, TotalsCountExecutions) {
   const auto totals = TotalsByOpcode(Partitioned().local);
   const CollectiveTotal& gather = totals.at("all-gather");

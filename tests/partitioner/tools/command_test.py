@@ -303,6 +303,10 @@ class Contracts(CommandTest):
                                                        'mlp_permuted_d8.gspmd.hlo'),
                      '--max-reshard-bytes=1')
 
+    def test_a_program_beyond_its_limit_of_memory_is_refused(self):
+        self.refused('E210', 'partition', MLP, '--max-memory=1KB')
+        self.check(OK, 'explain', MLP, '--max-memory=1MiB')
+
     def test_verify_answers_in_json(self):
         answer = json.loads(self.check(OK, 'verify', MLP).out)
         self.assertEqual(('ok', 8), (answer['status'], answer['num_partitions']))

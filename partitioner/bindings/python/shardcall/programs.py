@@ -79,10 +79,11 @@ def _request(program, **given):
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
                        max_reshard_bytes=0, propagate=True, conflicts='cheapest', cost='',
-                       converter='', max_input=0):
+                       max_memory=0, converter='', max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
+    memory = _options.count('max_memory', max_memory)
     allowed = _options.names('allow_replicate', allow_replicate)
     largest = _options.count('max_input', max_input)
     key, converter = key_of(rules, plugins), os.fspath(converter)
@@ -90,6 +91,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
     if settings is not None:  # those of its function, where no others are given
         key = key_over(settings.targets, rules if key[0] else None, plugins if key[1] else None)
         limit = limit or settings.max_reshard_bytes
+        memory = memory or settings.max_memory
         allowed = allowed or settings.allow_replicate
         conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
         cost = cost or settings.cost
@@ -97,7 +99,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
-                         list(allowed), limit, str(conflicts), str(cost)), key
+                         list(allowed), limit, str(conflicts), str(cost), memory), key
 
 
 class Program:
@@ -164,7 +166,7 @@ class Program:
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
               propagate: bool = True, conflicts: str = 'cheapest', cost: str = '',
-              converter: Path = '', max_input: int = 0) -> Program:
+              max_memory: int = 0, converter: Path = '', max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -187,6 +189,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         seconds, trips of loops that state none), or both, the name first (E211); with
         'host_devices=8,network=50e9' devices 0 to 7 share a host, and each sends so many bytes per
         second to other hosts; '': an accelerator with 50e9 bytes per second between devices.
+      max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
@@ -201,7 +204,8 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
     request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        conflicts=conflicts, cost=cost, converter=converter, max_input=max_input)
+        conflicts=conflicts, cost=cost, max_memory=max_memory, converter=converter,
+        max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

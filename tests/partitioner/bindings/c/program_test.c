@@ -480,13 +480,16 @@ static void WrongPrograms(Shardcall_Registry* registry) {
   program = NULL;
   options.cost = "h101";
   CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E211", "tpu_v5p");
-  /* Structs from before there was a cost have none. */
+  /* Structs from before there was a cost have none, and no bound on memory. */
+  options.max_memory = 1;
   options.struct_size = offsetof(Shardcall_Options, cost);
   CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
   Shardcall_Program_Destroy(program);
   program = NULL;
   options.struct_size = sizeof(options);
   options.cost = "h100,latency=5e-6";
+  CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E210", "more memory");
+  options.max_memory = 0;
   CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
   CHECK_OK(Shardcall_Program_Report(program, &text));
   CHECK_THAT(strstr(Shardcall_Text_Data(text), "450000000000") != NULL);

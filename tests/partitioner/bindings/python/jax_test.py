@@ -459,8 +459,9 @@ class JaxTest(unittest.TestCase):
         with self.assertRaises(shardcall.Error) as raised:
             sj.jit(jax.jit(product), max_reshard_bytes=1)(self.x)
         self.assertEqual(raised.exception.code, 'E210')
-        with self.assertRaises(shardcall.Error):
-            sj.explain(sj.jit(jax.jit(product), max_reshard_bytes=1), self.x)
+        for limit in ({'max_reshard_bytes': 1}, {'max_memory': 100}):
+            with self.assertRaisesRegex(shardcall.Error, 'E210'):
+                sj.explain(sj.jit(jax.jit(product), **limit), self.x)
 
     def test_what_a_loop_yields_under_a_constraint_is_its_result_s_sharding(self):
         def steps(p, update):
@@ -534,7 +535,7 @@ class JaxTest(unittest.TestCase):
         np.testing.assert_array_equal(jax.jit(lambda x: x - 3)(self.x), np.asarray(self.x) - 3)
 
     def test_options_are_looked_at(self):
-        for options in ({'max_reshard_bytes': -1}, {'max_reshard_bytes': 'x'},
+        for options in ({'max_reshard_bytes': -1}, {'max_reshard_bytes': 'x'}, {'max_memory': -1},
                         {'allow_replicate': 3}, {'allow_replicate': (3,)}, {'conflicts': 3}, {'cost': 3}):
             with self.assertRaises((TypeError, ValueError)):
                 sj.jit(lambda x: x, **options)

@@ -136,6 +136,17 @@ class PackageTest(unittest.TestCase):
         with self.assertRaises(TypeError):
             shardcall.check_rule('custom_relu', ruels={})
 
+    def test_a_program_that_needs_more_memory_than_it_may_says_what_is_held(self):
+        peak = shardcall.partition(ROWS).report.memory
+        shardcall.partition(ROWS, max_memory=peak)
+        with self.assertRaises(shardcall.Error) as raised:
+            shardcall.partition(ROWS, max_memory=peak - 1)
+        self.assertEqual(raised.exception.code, 'E210')
+        self.assertIn('arguments', str(raised.exception))
+        self.assertIn('max_memory', raised.exception.fix)
+        with self.assertRaises(ValueError):
+            shardcall.partition(ROWS, max_memory=-1)
+
     def test_an_order_of_conflicts_can_be_chosen(self):
         rows, columns = 'sharding={devices=[4,1]<=[4]}', 'sharding={devices=[1,4]<=[4]}'
         text = f"""HloModule m, num_partitions=4

@@ -24,8 +24,8 @@ compat.register_exclusion(__file__)
 @contextlib.contextmanager
 def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
                 allow_replicate: Targets = (), max_reshard_bytes: int = 0,
-                conflicts: str = 'cheapest', cost: str = '', strict: bool = False,
-                report: Path = '') -> Iterator[None]:
+                conflicts: str = 'cheapest', cost: str = '', max_memory: int = 0,
+                strict: bool = False, report: Path = '') -> Iterator[None]:
     """Within it, what jax.jit compiles for several devices is partitioned by shardcall.
 
         with sj.partitioner(rules={'my_norm': '... d, d -> ... d'}):
@@ -39,6 +39,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       max_reshard_bytes: a limit of what one reshard may send per device (E210); 0: none.
       conflicts: as of `shardcall.partition` (E212).
       cost: the machine, as of `shardcall.partition` (E211).
+      max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       strict: what cannot be taken over is an error, not a warning.
       report: a folder: each program that is compiled writes a page and JSON there. A
         folder that cannot be written is a warning (W209).
@@ -50,7 +51,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
     compiling.install()
     made = _settings.make(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                           max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
-                          strict=strict, report=report)
+                          max_memory=max_memory, strict=strict, report=report)
     outermost = contextlib.nullcontext()
     if _settings.current() is None:
         outermost = compiling.check_outermost(made, 'shardcall.jax.partitioner')
@@ -153,15 +154,16 @@ class Jitted(_core.Dispatch):
 
 def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
         allow_replicate: Targets = (), max_reshard_bytes: int = 0, conflicts: str = 'cheapest',
-        cost: str = '', strict: bool = False, report: Path = '', **options: Any) -> Any:
+        cost: str = '', max_memory: int = 0, strict: bool = False, report: Path = '',
+        **options: Any) -> Any:
     """jax.jit with shardcall's partitioner.
 
         step = sj.jit(train_step, donate_argnums=0, rules={'my_norm': '... d, d -> ... d'})
 
     Args:
       fun: the function; None: a decorator is returned.
-      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, strict, report: as of
-        `partitioner`.
+      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, max_memory, strict,
+        report: as of `partitioner`.
       **options: those of jax.jit.
 
     Returns:
@@ -176,7 +178,7 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     """
     ours = dict(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                 max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
-                strict=strict, report=report)
+                max_memory=max_memory, strict=strict, report=report)
     if fun is None:
         return functools.partial(jit, **ours, **options)
     compiling.install()
@@ -237,7 +239,8 @@ def _program(function, args, kwargs, given):
 def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
             plugins: Optional[Paths] = None, allow_replicate: Optional[Targets] = None,
             max_reshard_bytes: Optional[int] = None, conflicts: Optional[str] = None,
-            cost: Optional[str] = None, **kwargs: Any) -> Report:
+            cost: Optional[str] = None, max_memory: Optional[int] = None,
+            **kwargs: Any) -> Report:
     """What the devices send when the function is called so, and why.
 
         print(sj.explain(step, params, batch))
@@ -245,8 +248,8 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     Args:
       function: of `jit`, of jax.jit, or a plain one; or what its `lower` gives.
       *args, **kwargs: as it is called; arrays or jax.ShapeDtypeStruct with shardings.
-      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost: as of `partitioner`;
-        None: those of the function of `jit`, else of the `partitioner` around.
+      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, max_memory: as of
+        `partitioner`; None: those of the function of `jit`, else of the `partitioner` around.
 
     Returns:
       A shardcall.Report. Nothing runs and XLA compiles nothing.
@@ -257,7 +260,8 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     """
     return Report(_program(function, args, kwargs, dict(
         rules=rules, plugins=plugins, allow_replicate=allow_replicate,
-        max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost)))
+        max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
+        max_memory=max_memory)))
 
 
 def expect(function: Callable, *args: Any, contract: str, **kwargs: Any) -> None:

@@ -20,6 +20,7 @@ class Settings:
     max_reshard_bytes: int
     conflicts: str
     cost: str
+    max_memory: int
     strict: bool
     report: str
     only_partition: bool = False  # compile nothing
@@ -37,12 +38,13 @@ def _one_of(settings):
 
 
 def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
-             strict=False, report=''):
+             max_memory=0, strict=False, report=''):
     _core.check_conflicts(conflicts)
     _core.check_cost(cost)
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
                 conflicts=conflicts, cost=cost,
+                max_memory=options.count('max_memory', max_memory),
                 strict=bool(strict), report=os.fspath(report))
 
 
