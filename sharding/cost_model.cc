@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/sharding/cost_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/mesh.h"
 
@@ -31,7 +35,7 @@ struct Machine {
   absl::string_view name;
   CostModel cost;
 };
-constexpr Machine kMachines[] = {
+const Machine kMachines[] = {
     {"host", HostCosts()},
     // H100 SXM within a host: 989 TFLOPS of bf16 without sparsity, 3.35 TB/s of HBM3, and NVLink
     // with 900 GB/s in both directions together (NVIDIA's data sheet of the H100).
@@ -49,10 +53,53 @@ const Machine* MachineOf(absl::string_view name) {
   return nullptr;
 }
 
+absl::Status WrongRates(std::string expected, std::string found) {
+  return ToStatus({.code = "E211",
+                   .message = "the rates of the mesh's axes are not those of a machine",
+                   .expected = std::move(expected),
+                   .found = std::move(found),
+                   .fix = "write for example --cost=bandwidth.data=25e9,bandwidth.model=400e9"});
+}
+
+// Of axes with rates of their own, and the others with that of out->bandwidth.
+absl::Status SetAxisRates(const std::vector<std::pair<std::string, double>>& rates,
+                          CostModel* out) {
+  if (rates.empty()) return absl::OkStatus();
+  if (out->host_devices > 0 || out->network > 0) {
+    return WrongRates("rates of axes, or host_devices and network", "both");
+  }
+  const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
+  double slow = std::min_element(rates.begin(), rates.end(), by_rate)->second;
+  double fast = std::max_element(rates.begin(), rates.end(), by_rate)->second;
+  // One rate: that of `bandwidth` is the other one.
+  if (slow == fast) {
+    slow = std::min(slow, out->bandwidth);
+    fast = std::max(fast, out->bandwidth);
+  }
+  using Others = CostModel::AxisRates::Others;
+  out->axes = {.others = out->bandwidth == fast   ? Others::kBandwidth
+                         : out->bandwidth == slow ? Others::kNetwork
+                                                  : Others::kUnknown};
+  for (const auto& [axis, rate] : rates) {
+    if (rate != slow && rate != fast) {
+      return WrongRates("at most two different ones",
+                        absl::StrCat(slow, ", ", rate, " and ", fast, " bytes per second"));
+    }
+    for (const auto* named : {&out->axes.network, &out->axes.bandwidth}) {
+      if (absl::c_linear_search(*named, axis)) return WrongRates("one rate an axis", axis);
+    }
+    (rate == slow ? out->axes.network : out->axes.bandwidth).push_back(axis);
+  }
+  out->bandwidth = fast;
+  out->network = slow;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base) {
   CostModel out = base;
+  std::vector<std::pair<std::string, double>> of_axes;
   bool first = true;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     const Machine* const machine = first ? MachineOf(absl::StripAsciiWhitespace(part)) : nullptr;
@@ -74,21 +121,32 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
               std::isfinite(value);
       out.*row.field = value;
     }
+    if (absl::string_view axis = name; absl::ConsumePrefix(&axis, "bandwidth.") && !axis.empty()) {
+      known = absl::SimpleAtod(absl::StripAsciiWhitespace(term.second), &value) && value > 0 &&
+              std::isfinite(value);
+      of_axes.push_back({std::string(axis), value});
+    }
     if (known) continue;
-    return ToStatus({.code = "E211",
-                     .message = absl::StrCat("a cost cannot be read: \"",
-                                             absl::StripAsciiWhitespace(part), "\""),
-                     .expected = absl::StrCat(
-                         "bandwidth, flops, memory, network (per second), latency (seconds), trips "
-                         "or host_devices, = and a positive number; before these, ",
-                         absl::StrJoin(kMachines, ", ",
-                                       [](std::string* out, const Machine& machine) {
-                                         absl::StrAppend(out, machine.name);
-                                       }),
-                         " or no machine"),
-                     .found = std::string(absl::StripAsciiWhitespace(part)),
-                     .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
+    return ToStatus(
+        {.code = "E211",
+         .message =
+             absl::StrCat("a cost cannot be read: \"", absl::StripAsciiWhitespace(part), "\""),
+         .expected = absl::StrCat(
+             "bandwidth or bandwidth.AXIS, flops, memory, network (per second), latency "
+             "(seconds), trips or host_devices, = and a positive number; before these, ",
+             absl::StrJoin(kMachines, ", ",
+                           [](std::string* out, const Machine& machine) {
+                             absl::StrAppend(out, machine.name);
+                           }),
+             " or no machine"),
+         .found = std::string(absl::StripAsciiWhitespace(part)),
+         .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
   }
+  if (!of_axes.empty()) {
+    SHARDCALL_RETURN_IF_ERROR(SetAxisRates(of_axes, &out));
+    return out;
+  }
+  if (!out.axes.empty() && out.host_devices == 0) return out;  // those of `base`
   if ((out.host_devices > 0) != (out.network > 0) ||
       out.host_devices != std::floor(out.host_devices) ||
       out.host_devices > static_cast<double>(kMaxDevices)) {

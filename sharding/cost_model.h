@@ -5,6 +5,10 @@
 #ifndef SHARDCALL_SHARDING_COST_MODEL_H_
 #define SHARDCALL_SHARDING_COST_MODEL_H_
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "shardcall/sharding/base/public.h"
@@ -37,6 +41,13 @@ struct CostModel {
   // sends to other hosts. 0: one host has all devices.
   double host_devices = 0;
   double network = 0;
+  // In place of host_devices: the axes of the mesh along which devices reach each other at
+  // `network`, those along which they do at `bandwidth`, and what is so of all other axes.
+  struct AxisRates {
+    std::vector<std::string> network, bandwidth;
+    enum class Others : uint8_t { kBandwidth, kNetwork, kUnknown } others = Others::kBandwidth;
+    bool empty() const { return network.empty() && bandwidth.empty(); }
+  } axes = {};
 
   // The time of `collectives` collectives in which a device sends `bytes` in all.
   double Seconds(double bytes, int collectives = 1) const {
@@ -54,14 +65,16 @@ struct CostModel {
 };
 
 // One core and shared memory, which is what the host evaluator has: "host".
-constexpr CostModel HostCosts() {
+inline CostModel HostCosts() {
   return {.bandwidth = 2e9, .flop_rate = 30e9, .memory_rate = 5e9, .latency = 20e-6};
 }
 
 // "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16"; fields that are not named
 // keep their value in `base`. A machine's name sets all fields but the trips: "h100, latency=5e-6";
-// it comes first. "host_devices=8, network=25e9" go together. E211 for an unknown name, a value
-// that is not a positive number, a part of a device, or one of these two alone.
+// it comes first. "host_devices=8, network=25e9" go together. "bandwidth.data=25e9,
+// bandwidth.model=400e9" are those of axes of the mesh, of two rates in all; axes that are not
+// named have that of `bandwidth`. E211 for an unknown name, a value that is not a positive number,
+// a part of a device, one of host_devices and network alone, or these beside rates of axes.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

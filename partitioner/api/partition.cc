@@ -148,7 +148,8 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   SHARDCALL_RETURN_IF_ERROR(program.status());
   Observe(options, "import");
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
-  SetHosts(out->program.module.context(), options.spmd.cost);
+  SHARDCALL_RETURN_IF_ERROR(
+      SetHosts(out->program.module.context(), options.spmd.cost, out->program.mesh));
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
   StageTimer timer(&out->times.propagate);
@@ -202,6 +203,22 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram&
   return out;
 }
 
+// The options with another bound on memory, which must not outlive them: what a caller observes
+// by is not copied, as it may have a state of its own.
+PartitionOptions WithMemoryBound(const PartitionOptions& options, int64_t bound) {
+  PartitionOptions out = options;
+  out.spmd.max_memory = bound;
+  if (options.dump) {
+    out.dump = [&options](absl::string_view stage, const std::string& text) {
+      options.dump(stage, text);
+    };
+  }
+  if (options.observe) {
+    out.observe = [&options](absl::string_view stage) { options.observe(stage); };
+  }
+  return out;
+}
+
 // `out`, if it keeps the bound on memory, else a program that does: one whose loops take no more
 // room than the bound leaves, or none, or one of another order of conflicts. If none does, E210
 // with what the one that comes closest needs.
@@ -211,8 +228,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
   const int64_t bound = options.spmd.max_memory;
   int64_t least = CountDeviceMemory(out->local.module).Peak();
   if (least <= bound) return out;
-  PartitionOptions without_room = options;
-  without_room.spmd.max_memory = 0;
+  const PartitionOptions without_room = WithMemoryBound(options, 0);
   const auto keeps = [&](const PartitionOptions& with) -> absl::StatusOr<bool> {
     SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> other,
                                MakeLocal(global, std::nullopt, with, times));
@@ -223,8 +239,8 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
     }
     return least <= bound;
   };
-  for (const PartitionOptions& with : {options, without_room}) {
-    SHARDCALL_ASSIGN_OR_RETURN(const bool kept, keeps(with));
+  for (const PartitionOptions* with : {&options, &without_room}) {
+    SHARDCALL_ASSIGN_OR_RETURN(const bool kept, keeps(*with));
     if (kept) return out;
   }
   const bool has_orders = !options.conflicts.has_value() && !global.shardings.met.empty();
@@ -251,8 +267,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
                                                               const PartitionOptions& options) {
   const int64_t instructions_in = module.num_instructions();
   // What keeps the bound on memory anyway is as it would be without one.
-  PartitionOptions unbound = options;
-  unbound.spmd.max_memory = INT64_MAX;
+  const PartitionOptions unbound = WithMemoryBound(options, INT64_MAX);
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PropagatedProgram> global,
                              PropagateShardings(std::move(module), unbound));
   StageTimes times = global->times;

@@ -213,6 +213,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                      {"latency_s", options.cost.latency},
                      {"host_devices", options.cost.host_devices},
                      {"network_bytes_per_s", options.cost.network},
+                     {"network_axes", options.cost.axes.network},
                      {"trip_count", options.cost.trip_count}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -21,7 +21,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
        "which of two factors takes an axis: cheapest (default), wait, larger, smaller"},
       {"cost", "NAME,NAME=N,...",
        "the machine: host, h100, tpu_v5p; bandwidth, flops, memory per second; latency; trips; "
-       "host_devices and the network between hosts"},
+       "host_devices and the network between hosts, or bandwidth.AXIS"},
       {"converter", "FILE",
        "the PJRT plugin for StableHLO that needs one; default: one that is found"},
       {"max-input", "SIZE", "most that is read of a program or manifest, as 512MB; default 4GiB",

@@ -2,6 +2,12 @@
 #include "shardcall/sharding/reshard/hosts.h"
 
 #include <algorithm>
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -64,6 +70,69 @@ double Hosts::Share(const Move& move) {
     }
   }
   return share;
+}
+
+namespace {
+
+struct NamedAxes {
+  std::string name;
+  AxisList refs;
+};
+
+// The axes of a mesh, by the names that the program gives them, or x0, x1, ...
+std::vector<NamedAxes> AxesOf(const BaseMesh& mesh) {
+  std::vector<NamedAxes> out;
+  for (const BaseMesh::NamedAxis& axis : mesh.names()) out.push_back({axis.name, axis.refs});
+  for (int k = 0; k < mesh.num_axes() && mesh.names().empty(); ++k) {
+    out.push_back({absl::StrCat("x", k), {mesh.FullAxis(k)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int64_t>> HostsByAxes(const CostModel& cost, const BaseMesh* mesh) {
+  std::vector<int64_t> out;
+  if (cost.axes.empty() || mesh == nullptr) return out;
+  const std::vector<NamedAxes> axes = AxesOf(*mesh);
+  const auto wrong = [&](absl::string_view message, absl::string_view found) {
+    return ToStatus({.code = "E211",
+                     .message = std::string(message),
+                     .expected = absl::StrCat(
+                         "rates of ", absl::StrJoin(axes, ", ",
+                                                    [](std::string* text, const NamedAxes& axis) {
+                                                      absl::StrAppend(text, axis.name);
+                                                    })),
+                     .found = std::string(found),
+                     .fix = "Name the axes of the program's mesh, as explain shows them"});
+  };
+  for (const auto* named : {&cost.axes.network, &cost.axes.bandwidth}) {
+    for (const std::string& name : *named) {
+      if (absl::c_none_of(axes, [&](const NamedAxes& axis) { return axis.name == name; })) {
+        return wrong("a rate is that of an axis that the mesh does not have", name);
+      }
+    }
+  }
+  AxisList slow;
+  for (const NamedAxes& axis : axes) {
+    const bool on_network = absl::c_linear_search(cost.axes.network, axis.name);
+    if (!on_network && !absl::c_linear_search(cost.axes.bandwidth, axis.name)) {
+      if (cost.axes.others == CostModel::AxisRates::Others::kUnknown) {
+        return wrong("an axis of the mesh has no rate",
+                     absl::StrCat("none of ", axis.name, ", and a third one for other axes"));
+      }
+      if (cost.axes.others == CostModel::AxisRates::Others::kBandwidth) continue;
+    } else if (!on_network) {
+      continue;
+    }
+    slow.insert(slow.end(), axis.refs.begin(), axis.refs.end());
+  }
+  if (slow.empty()) return out;
+  out.resize(mesh->num_devices());
+  for (int64_t p = 0; p < mesh->num_devices(); ++p) {
+    out[mesh->order().DeviceAt(p)] = mesh->Coordinate(slow, p);
+  }
+  return out;
 }
 
 }  // namespace internal

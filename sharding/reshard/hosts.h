@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which devices share a host, and how much of what a collective sends leaves it: the part that the
-// network between hosts has to carry.
+// network between hosts has to carry. Where a machine has rates by axes of the mesh, those that
+// differ in the coordinates of slow axes are on different hosts.
 #ifndef SHARDCALL_SHARDING_RESHARD_HOSTS_H_
 #define SHARDCALL_SHARDING_RESHARD_HOSTS_H_
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardcall/sharding/context.h"
 #include "shardcall/sharding/cost_model.h"
@@ -30,7 +34,7 @@ Pattern PatternOf(MoveKind kind);
 // Those of a Context: all devices are on one until SetHosts.
 class Hosts {
  public:
-  bool one() const { return devices_ == 0; }
+  bool one() const { return devices_ == 0 && by_device_.empty(); }
   // How much longer a byte takes between hosts than within one; at least 1.
   double slower() const { return slower_; }
   // Sets it, and returns what it was.
@@ -45,21 +49,29 @@ class Hosts {
   static double Share(int64_t size, int64_t here, Pattern pattern);
   // The same of a move.
   double Share(const Move& move);
-  int64_t host_of(int64_t device) const { return device / devices_; }
+  int64_t host_of(int64_t device) const {
+    return by_device_.empty() ? device / devices_ : by_device_[device];
+  }
 
  private:
-  friend void SetHosts(Context& context, const CostModel& cost);
+  friend absl::Status SetHosts(Context& context, const CostModel& cost, const BaseMesh* mesh);
 
-  int64_t devices_ = 0;  // of each host, with successive ids; 0: one host has all
+  int64_t devices_ = 0;             // of each host, with successive ids; 0: one host has all
+  std::vector<int64_t> by_device_;  // the host of each device, in place of that; or empty
   double slower_ = 1;
   // The size of a group, and how many of its devices are on the host of the first one.
   using Group = std::pair<int64_t, int64_t>;
   absl::flat_hash_map<std::pair<const BaseMesh*, AxisList>, Group> groups_;
 };
 
+// The host of each device of the mesh where `cost` has rates of its axes, and some are slow; else
+// none. E211 as of SetHosts.
+absl::StatusOr<std::vector<int64_t>> HostsByAxes(const CostModel& cost, const BaseMesh* mesh);
+
 // From here on reshards of the context are planned for the hosts of `cost`. Plans that were made
-// for others stay valid, but are not used again.
-void SetHosts(Context& context, const CostModel& cost);
+// for others stay valid, but are not used again. `mesh`: whose axes `cost` names, or null. E211 for
+// axes that it does not have, and for those of it that have no rate.
+absl::Status SetHosts(Context& context, const CostModel& cost, const BaseMesh* mesh = nullptr);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -292,16 +292,21 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
   return best;
 }
 
-void internal::SetHosts(Context& context, const CostModel& cost) {
+absl::Status internal::SetHosts(Context& context, const CostModel& cost, const BaseMesh* mesh) {
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<int64_t> by_device, HostsByAxes(cost, mesh));
   Hosts& hosts = context.Get<Hosts>();
   const int64_t devices = static_cast<int64_t>(cost.host_devices);
-  const double slower = devices > 0 ? std::max(1.0, cost.bandwidth / cost.network) : 1;
-  if (hosts.devices_ == devices && hosts.slower_ == slower) return;
+  const double slower = cost.network > 0 ? std::max(1.0, cost.bandwidth / cost.network) : 1;
+  if (hosts.devices_ == devices && hosts.slower_ == slower && hosts.by_device_ == by_device) {
+    return absl::OkStatus();
+  }
   hosts = Hosts();
   hosts.devices_ = devices;
+  hosts.by_device_ = std::move(by_device);
   hosts.slower_ = slower;
   PlanCache& cache = context.Get<PlanCache>();
   cache.of_other_hosts.push_back(std::exchange(cache.plans, {}));
+  return absl::OkStatus();
 }
 
 bool GathersAndCuts(const Shape* global, const ReshardPlan& plan) {

@@ -61,10 +61,45 @@ TEST(CostModel, HostsHaveANetworkBetweenThem) {
   }
 }
 
+TEST(CostModel, AxesHaveRatesOfTheirOwn) {
+  using Others = CostModel::AxisRates::Others;
+  const auto two = ParseCostModel("bandwidth.data=25e9, bandwidth.model=400e9");
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(two->bandwidth, 400e9);
+  EXPECT_EQ(two->network, 25e9);
+  EXPECT_EQ(two->axes.network, std::vector<std::string>{"data"});
+  EXPECT_EQ(two->axes.bandwidth, std::vector<std::string>{"model"});
+  EXPECT_EQ(two->axes.others, Others::kUnknown);
+  EXPECT_EQ(two->host_devices, 0);
+
+  const auto slower = ParseCostModel("h100, bandwidth.data=50e9");
+  ASSERT_TRUE(slower.ok()) << slower.status();
+  EXPECT_EQ(slower->bandwidth, 450e9);
+  EXPECT_EQ(slower->network, 50e9);
+  EXPECT_EQ(slower->axes.others, Others::kBandwidth);
+
+  const auto faster = ParseCostModel("bandwidth=10e9, bandwidth.model=100e9");
+  ASSERT_TRUE(faster.ok()) << faster.status();
+  EXPECT_EQ(faster->bandwidth, 100e9);
+  EXPECT_EQ(faster->network, 10e9);
+  EXPECT_TRUE(faster->axes.network.empty());
+  EXPECT_EQ(faster->axes.others, Others::kNetwork);
+
+  for (const char* text :
+       {"bandwidth.a=1, bandwidth.b=2, bandwidth.c=3", "bandwidth.a=1e9, bandwidth.a=1e9",
+        "bandwidth.a=1e9, host_devices=8, network=1e9"}) {
+    const auto wrong = ParseCostModel(text);
+    ASSERT_FALSE(wrong.ok()) << text;
+    EXPECT_EQ(DiagnosticCode(wrong.status()), "E211") << text;
+    EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("bandwidth.data=25e9"));
+  }
+}
+
 TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
   for (const std::string text :
        {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",
-        "memory=nan", "memory=inf", "trips=1e999", "=3", "h101", "latency=1, host"}) {
+        "memory=nan", "memory=inf", "bandwidth.=1", "bandwidth.a=x", "trips=1e999", "=3", "h101",
+        "latency=1, host"}) {
     const auto cost = ParseCostModel(text);
     ASSERT_FALSE(cost.ok()) << text;
     EXPECT_EQ(DiagnosticCode(cost.status()), "E211") << text;

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "shardcall/sharding/base/status.h"
 #include "tests/sharding/mesh_cases.h"
 #include "tests/sharding/random_reshard.h"
 
@@ -47,7 +48,7 @@ TEST(Hosts, GroupsAreThoseOfTheMesh) {
       Context context;
       const BaseMesh& mesh = *InternBaseMesh(context, sizes, order);
       for (const int64_t devices : {n / 2, n}) {
-        SetHosts(context, Machine(static_cast<double>(devices), 4));
+        ASSERT_TRUE(SetHosts(context, Machine(static_cast<double>(devices), 4)).ok());
         for (const AxisList& axes : AllLists(mesh, 2)) {
           const std::vector<int64_t> at = Coordinates(mesh, axes);
           AxisList others = Complement(mesh, axes);
@@ -84,7 +85,7 @@ TEST(Hosts, WhatGoesBetweenThemGoesWhileItIsSmall) {
   EXPECT_EQ(on_one.between_hosts, 0);
   EXPECT_EQ(on_one.weighted, on_one.bytes);
 
-  SetHosts(context, Machine(2, 10));
+  ASSERT_TRUE(SetHosts(context, Machine(2, 10)).ok());
   const ReshardPlan& on_four = PlanReshard(context, shape, from, whole);
   EXPECT_EQ(on_four.moves[0].dim, 0);
   EXPECT_EQ(on_four.bytes, 7 * shard);
@@ -92,8 +93,39 @@ TEST(Hosts, WhatGoesBetweenThemGoesWhileItIsSmall) {
   EXPECT_EQ(on_four.weighted, 7 * shard + 3 * shard * 9);
   EXPECT_EQ(on_one.moves[0].dim, 1);  // is still there
 
-  SetHosts(context, CostModel());
+  ASSERT_TRUE(SetHosts(context, CostModel()).ok());
   EXPECT_EQ(PlanReshard(context, shape, from, whole).between_hosts, 0);
+}
+
+TEST(Hosts, DevicesThatDifferAlongSlowAxesAreOnDifferentOnes) {
+  Context context;
+  const DeviceOrder order = *DeviceOrder::Iota({2, 4}, {1, 0});  // positions 0, 1 are devices 0, 4
+  BaseMesh mesh({4, 2}, order);
+  mesh.SetNames("mesh", {{"data", {mesh.FullAxis(0)}}, {"model", {mesh.FullAxis(1)}}});
+  const auto hosts = internal::HostsByAxes(*ParseCostModel("bandwidth.data=1e9"), &mesh);
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ(*hosts, (std::vector<int64_t>{0, 1, 2, 3, 0, 1, 2, 3}));
+  // All others than the fast ones.
+  EXPECT_EQ(*internal::HostsByAxes(*ParseCostModel("bandwidth=1, bandwidth.model=2"), &mesh),
+            *hosts);
+  EXPECT_TRUE(internal::HostsByAxes(CostModel(), &mesh)->empty());
+  EXPECT_TRUE(internal::HostsByAxes(*ParseCostModel("bandwidth.data=1e9"), nullptr)->empty());
+  ASSERT_TRUE(SetHosts(context, *ParseCostModel("bandwidth.data=1e9"), &mesh).ok());
+  EXPECT_FALSE(context.Get<Hosts>().one());
+  EXPECT_EQ(context.Get<Hosts>().slower(), 50);
+  EXPECT_EQ(context.Get<Hosts>().host_of(5), 1);
+  BaseMesh three({2, 2, 2}, DeviceOrder::Identity(8));
+  three.SetNames("three", {{"data", {three.FullAxis(0)}},
+                           {"model", {three.FullAxis(1)}},
+                           {"stage", {three.FullAxis(2)}}});
+  const auto says = [&](const char* text, const char* part) {
+    const absl::Status status = SetHosts(context, *ParseCostModel(text), &three);
+    EXPECT_EQ(DiagnosticCode(status), "E211") << text;
+    EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
+    EXPECT_NE(status.message().find("data, model, stage"), absl::string_view::npos) << status;
+  };
+  says("bandwidth.rows=1e9", "does not have");
+  says("bandwidth.data=1, bandwidth.model=2", "none of stage");
 }
 
 TEST(Hosts, PlansForThemTakeNoLongerThere) {
@@ -104,7 +136,8 @@ TEST(Hosts, PlansForThemTakeNoLongerThere) {
     SCOPED_TRACE(r.Text());
     const int64_t n = r.from->mesh()->num_devices();
     const ReshardPlan& plain = PlanReshard(r.context, r.shape, r.from, r.to);
-    SetHosts(r.context, Machine(static_cast<double>(std::max<int64_t>(1, n / 4)), 8));
+    ASSERT_TRUE(
+        SetHosts(r.context, Machine(static_cast<double>(std::max<int64_t>(1, n / 4)), 8)).ok());
     Hosts& hosts = r.context.Get<Hosts>();
     double before = 0;
     for (const Move& m : plain.moves) before += hosts.Weighted(m.bytes, m.bytes * hosts.Share(m));

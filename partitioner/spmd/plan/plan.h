@@ -110,7 +110,7 @@ absl::string_view GatherKindName(Gather::Kind kind);  // "no strategy", "cost", 
 // No more than there is below the bound on memory.
 inline constexpr int64_t RoomForLoops(int64_t memory, int64_t max_memory) {
   const int64_t left = max_memory > memory ? max_memory - memory : 0;
-  return left < memory / 8 ? left : memory / 8;
+  return left < memory / 5 ? left : memory / 5;
 }
 
 struct Plan {

@@ -11,7 +11,7 @@ namespace shardcall {
 namespace {
 
 // A product, a byte and a second cost the same.
-constexpr CostModel kUnits{.flop_rate = 2, .memory_rate = 1};
+const CostModel kUnits{.flop_rate = 2, .memory_rate = 1};
 
 // Seconds by the name of the entry's instructions.
 std::map<std::string, double> Seconds(absl::string_view lines) {
