@@ -21,6 +21,7 @@
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
 #include "shardcall/sharding/reshard/hosts.h"
 
 namespace shardcall {
@@ -91,10 +92,6 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
   AssignNames(&local->module);
   return absl::OkStatus();
 }
-
-}  // namespace
-
-namespace {
 
 // For one device: drops the sharding annotations of the program.
 absl::Status RemoveShardings(Module* module) {
@@ -230,12 +227,16 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
   if (least <= bound) return out;
   const PartitionOptions without_room = WithMemoryBound(options, 0);
   const auto keeps = [&](const PartitionOptions& with) -> absl::StatusOr<bool> {
-    SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> other,
-                               MakeLocal(global, std::nullopt, with, times));
-    const int64_t peak = CountDeviceMemory(other->local.module).Peak();
+    absl::StatusOr<std::unique_ptr<PartitionedProgram>> other =
+        MakeLocal(global, std::nullopt, with, times);
+    if (!other.ok()) {  // such as a reshard beyond its limit, which the first plan kept
+      SHARDCALL_RETURN_IF_ERROR(CheckStop());
+      return false;
+    }
+    const int64_t peak = CountDeviceMemory((*other)->local.module).Peak();
     if (peak < least) {
       least = peak;
-      out = std::move(other);
+      out = *std::move(other);
     }
     return least <= bound;
   };
