@@ -288,7 +288,7 @@ ENTRY e {
 }
 
 // Bytes that a device sends, of x f32[rows,256] over 4 devices by rows, with all results so; and
-// those under XLA's partitioner (jaxlib 0.12.0).
+// those under XLA's partitioner (jaxlib 0.10.2).
 TEST(XlaCalls, ShardsSendNoMoreThanUnderXla) {
   struct Case {
     int rows;
