@@ -64,7 +64,6 @@ absl::Status WrongRates(std::string expected, std::string found) {
 // Of axes with rates of their own, and the others with that of out->bandwidth.
 absl::Status SetAxisRates(const std::vector<std::pair<std::string, double>>& rates,
                           CostModel* out) {
-  if (rates.empty()) return absl::OkStatus();
   if (out->host_devices > 0 || out->network > 0) {
     return WrongRates("rates of axes, or host_devices and network", "both");
   }
@@ -113,17 +112,17 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     const absl::string_view name = absl::StripAsciiWhitespace(term.first);
     double value = 0;
+    // Written so that NaN is refused, too.
+    const bool positive = absl::SimpleAtod(absl::StripAsciiWhitespace(term.second), &value) &&
+                          value > 0 && std::isfinite(value);
     bool known = false;
     for (const Row& row : kRows) {
       if (row.name != name) continue;
-      // Written so that NaN is refused, too.
-      known = absl::SimpleAtod(absl::StripAsciiWhitespace(term.second), &value) && value > 0 &&
-              std::isfinite(value);
+      known = positive;
       out.*row.field = value;
     }
     if (absl::string_view axis = name; absl::ConsumePrefix(&axis, "bandwidth.") && !axis.empty()) {
-      known = absl::SimpleAtod(absl::StripAsciiWhitespace(term.second), &value) && value > 0 &&
-              std::isfinite(value);
+      known = positive;
       of_axes.push_back({std::string(axis), value});
     }
     if (known) continue;

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/kernels/ffi/mesh_view.h"
 
+#include "shardcall/sharding/convert/convert.h"
+
 namespace shardcall {
 inline namespace internal {
-namespace {
-
-struct NamedRefs {
-  std::string name;
-  AxisList refs;
-};
-
-std::vector<NamedRefs> AxesOf(const BaseMesh& mesh) {
-  std::vector<NamedRefs> axes;
-  for (const BaseMesh::NamedAxis& axis : mesh.names()) axes.push_back({axis.name, axis.refs});
-  if (!axes.empty()) return axes;
-  for (int k = 0; k < mesh.num_axes(); ++k) {
-    axes.push_back({mesh.AxisName(mesh.FullAxis(k)), {mesh.FullAxis(k)}});
-  }
-  return axes;
-}
-
-}  // namespace
 
 std::vector<MeshAxisView> MeshAxesOf(const BaseMesh& mesh, int64_t device) {
   const int64_t position = mesh.order().PositionOf(device);
   std::vector<MeshAxisView> views;
-  for (const NamedRefs& axis : AxesOf(mesh)) {
+  for (const BaseMesh::NamedAxis& axis : AxesByName(mesh)) {
     views.push_back({axis.name, AxesSize(axis.refs), mesh.Coordinate(axis.refs, position)});
   }
   return views;
@@ -34,7 +18,7 @@ std::vector<MeshAxisView> MeshAxesOf(const BaseMesh& mesh, int64_t device) {
 std::vector<int> DevicesAlong(const BaseMesh& mesh, int64_t device, absl::string_view name) {
   const int64_t position = mesh.order().PositionOf(device);
   std::vector<int> devices;
-  for (const NamedRefs& axis : AxesOf(mesh)) {
+  for (const BaseMesh::NamedAxis& axis : AxesByName(mesh)) {
     if (axis.name != name) continue;
     for (int64_t c = 0; c < AxesSize(axis.refs); ++c) {
       int64_t at = position, rest = c;

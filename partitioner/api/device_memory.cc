@@ -49,12 +49,15 @@ MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
   return out;
 }
 
+std::string PartsText(const DeviceMemory& memory) {
+  return absl::StrCat(HumanBytes(memory.arguments), " arguments, ", HumanBytes(memory.outputs),
+                      " outputs, ", HumanBytes(memory.temporaries), " temporaries");
+}
+
 std::string DescribePeak(const Module& local) {
   const DeviceMemory memory = CountDeviceMemory(local);
   const MemoryAtPeak peak = ListMemoryAtPeak(local, 5);
-  std::string out = absl::StrCat(HumanBytes(memory.Peak()), ": ", HumanBytes(memory.arguments),
-                                 " arguments, ", HumanBytes(memory.outputs), " outputs, ",
-                                 HumanBytes(memory.temporaries), " temporaries");
+  std::string out = absl::StrCat(HumanBytes(memory.Peak()), ": ", PartsText(memory));
   if (peak.held.empty()) return out;
   absl::StrAppend(&out, " at ", peak.at, ", of which");
   const char* separator = " ";

@@ -57,8 +57,7 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
   }
   const DeviceMemory memory = CountDeviceMemory(p.local.module);
   absl::StrAppend(&out, "memory of one device: ", HumanBytes(memory.Peak()), " (",
-                  HumanBytes(memory.arguments), " arguments, ", HumanBytes(memory.outputs),
-                  " outputs, ", HumanBytes(memory.temporaries), " temporaries",
+                  PartsText(memory),
                   memory.aliased == 0 ? std::string()
                                       : absl::StrCat("; ", HumanBytes(memory.aliased), " donated"),
                   ")\n");

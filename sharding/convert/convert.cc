@@ -148,6 +148,15 @@ Mesh DeclaredMesh(const BaseMesh& base) {
   return out;
 }
 
+std::vector<BaseMesh::NamedAxis> AxesByName(const BaseMesh& base) {
+  std::vector<BaseMesh::NamedAxis> axes(base.names().begin(), base.names().end());
+  if (!axes.empty()) return axes;
+  for (int k = 0; k < base.num_axes(); ++k) {
+    axes.push_back({absl::StrCat("x", k), {base.FullAxis(k)}});
+  }
+  return axes;
+}
+
 absl::StatusOr<NamedSharding> ToNamedSharding(const Sharding& sharding, bool inline_mesh,
                                               bool open) {
   return ToNamedSharding(AsConstraint(sharding, open), inline_mesh);

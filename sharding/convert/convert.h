@@ -41,6 +41,8 @@ absl::StatusOr<HloSharding> ToHloShardingOrV3(const ShardingConstraint& constrai
 
 // The mesh that is printed for a base mesh: with the user's axis names, or x0, x1, ..
 Mesh DeclaredMesh(const BaseMesh& base);
+// The axes that the program names, or else the base axes as x0, x1, ..; each with its parts.
+std::vector<BaseMesh::NamedAxis> AxesByName(const BaseMesh& base);
 
 }  // namespace internal
 }  // namespace shardcall

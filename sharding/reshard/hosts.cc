@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert/convert.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -72,60 +73,41 @@ double Hosts::Share(const Move& move) {
   return share;
 }
 
-namespace {
-
-struct NamedAxes {
-  std::string name;
-  AxisList refs;
-};
-
-// The axes of a mesh, by the names that the program gives them, or x0, x1, ...
-std::vector<NamedAxes> AxesOf(const BaseMesh& mesh) {
-  std::vector<NamedAxes> out;
-  for (const BaseMesh::NamedAxis& axis : mesh.names()) out.push_back({axis.name, axis.refs});
-  for (int k = 0; k < mesh.num_axes() && mesh.names().empty(); ++k) {
-    out.push_back({absl::StrCat("x", k), {mesh.FullAxis(k)}});
-  }
-  return out;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<int64_t>> HostsByAxes(const CostModel& cost, const BaseMesh* mesh) {
   std::vector<int64_t> out;
   if (cost.axes.empty() || mesh == nullptr) return out;
-  const std::vector<NamedAxes> axes = AxesOf(*mesh);
+  const std::vector<BaseMesh::NamedAxis> axes = AxesByName(*mesh);
   const auto wrong = [&](absl::string_view message, absl::string_view found) {
-    return ToStatus({.code = "E211",
-                     .message = std::string(message),
-                     .expected = absl::StrCat(
-                         "rates of ", absl::StrJoin(axes, ", ",
-                                                    [](std::string* text, const NamedAxes& axis) {
-                                                      absl::StrAppend(text, axis.name);
-                                                    })),
-                     .found = std::string(found),
-                     .fix = "Name the axes of the program's mesh, as explain shows them"});
+    return ToStatus(
+        {.code = "E211",
+         .message = std::string(message),
+         .expected = absl::StrCat(
+             "rates of ", absl::StrJoin(axes, ", ",
+                                        [](std::string* text, const BaseMesh::NamedAxis& axis) {
+                                          absl::StrAppend(text, axis.name);
+                                        })),
+         .found = std::string(found),
+         .fix = "Name the axes of the program's mesh, as explain shows them"});
   };
   for (const auto* named : {&cost.axes.network, &cost.axes.bandwidth}) {
     for (const std::string& name : *named) {
-      if (absl::c_none_of(axes, [&](const NamedAxes& axis) { return axis.name == name; })) {
+      if (absl::c_none_of(axes,
+                          [&](const BaseMesh::NamedAxis& axis) { return axis.name == name; })) {
         return wrong("a rate is that of an axis that the mesh does not have", name);
       }
     }
   }
+  using Others = CostModel::AxisRates::Others;
   AxisList slow;
-  for (const NamedAxes& axis : axes) {
-    const bool on_network = absl::c_linear_search(cost.axes.network, axis.name);
-    if (!on_network && !absl::c_linear_search(cost.axes.bandwidth, axis.name)) {
-      if (cost.axes.others == CostModel::AxisRates::Others::kUnknown) {
-        return wrong("an axis of the mesh has no rate",
-                     absl::StrCat("none of ", axis.name, ", and a third one for other axes"));
-      }
-      if (cost.axes.others == CostModel::AxisRates::Others::kBandwidth) continue;
-    } else if (!on_network) {
-      continue;
+  for (const BaseMesh::NamedAxis& axis : axes) {
+    const Others rate = absl::c_linear_search(cost.axes.network, axis.name)     ? Others::kNetwork
+                        : absl::c_linear_search(cost.axes.bandwidth, axis.name) ? Others::kBandwidth
+                                                                                : cost.axes.others;
+    if (rate == Others::kUnknown) {
+      return wrong("an axis of the mesh has no rate",
+                   absl::StrCat("none of ", axis.name, ", and a third one for other axes"));
     }
-    slow.insert(slow.end(), axis.refs.begin(), axis.refs.end());
+    if (rate == Others::kNetwork) slow.insert(slow.end(), axis.refs.begin(), axis.refs.end());
   }
   if (slow.empty()) return out;
   out.resize(mesh->num_devices());

@@ -122,5 +122,12 @@ TEST(MeshView, AnAxisOfTwoParts) {
   EXPECT_THAT(DevicesAlong(mesh, 4, "all"), ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
+TEST(MeshView, AxesOfAMeshWithoutNamesAreNumbered) {
+  const BaseMesh mesh({2, 3}, DeviceOrder::Identity(6));
+  ASSERT_EQ(MeshAxesOf(mesh, 4).size(), 2);
+  EXPECT_EQ(MeshAxesOf(mesh, 4)[1].name, "x1");
+  EXPECT_THAT(DevicesAlong(mesh, 4, "x1"), ElementsAre(3, 4, 5));
+}
+
 }  // namespace
 }  // namespace shardcall
