@@ -7,6 +7,7 @@
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
+#include "shardcall/partitioner/spmd/states/cheaper_states.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -22,17 +23,15 @@ class Search {
   absl::Status Run() {
     SHARDCALL_ASSIGN_OR_RETURN(std::vector<PropagationResult> results,
                                engine_.RunInEachOrder(Options()));
-    if (results.size() == 1) {
-      best_ = std::move(results[0]);
-      return absl::OkStatus();
-    }
+    if (results.size() == 1) return LookAhead(std::move(results[0]));
     for (PropagationResult& result : results) SHARDCALL_RETURN_IF_ERROR(Try(std::move(result)));
     // None has a plan: that of the first says why.
     if (!plan_.has_value()) {
       SHARDCALL_ASSIGN_OR_RETURN(best_, engine_.Run(Options()));
       return absl::OkStatus();
     }
-    return ChooseByRule();
+    SHARDCALL_RETURN_IF_ERROR(ChooseByRule());
+    return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
   }
 
   PropagationResult TakeBest() { return std::move(best_); }
@@ -41,6 +40,17 @@ class Search {
 
  private:
   PropagationOptions Options() const { return {options_.propagate, options_.spmd.cost}; }
+
+  // For a program without conflicts.
+  absl::Status LookAhead(PropagationResult result) {
+    best_ = std::move(result);
+    if (!LooksAhead(program_, options_.spmd) || !options_.propagate) return absl::OkStatus();
+    if (options_.even_edges) EvenResults(program_, &best_);
+    absl::StatusOr<Plan> made = MakePlan(program_, best_, rules_, options_.spmd, &memo_);
+    if (!made.ok()) return CheckStop();  // whoever plans it is told why
+    plan_ = *std::move(made);
+    return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
+  }
 
   // Plans the propagation, and keeps it if it is the cheapest so far.
   absl::Status Try(PropagationResult result) {

@@ -159,5 +159,46 @@ Json ConflictsJson(const PropagatedProgram& p) {
   return out;
 }
 
+namespace {
+
+// Each value once, in the order of the program.
+std::vector<LeafId> ChosenValues(const PropagatedProgram& p) {
+  std::vector<LeafId> out;
+  for (const auto& [leaf, before] : p.shardings.propagated) {
+    if (p.program.leaves.canonical(leaf) == leaf) out.push_back(leaf);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+std::string ChosenText(const PropagatedProgram& p, const Plan& plan) {
+  const size_t values = ChosenValues(p).size();
+  if (values == 0) return "";
+  return absl::StrFormat(
+      "chosen shardings: %d value%s, other than propagated: %s %.3g ms in place of %s %.3g ms\n",
+      values, values == 1 ? "" : "s", HumanBytes(plan.bytes), 1e3 * plan.seconds,
+      HumanBytes(p.shardings.propagated_bytes), 1e3 * p.shardings.propagated_seconds);
+}
+
+Json ChosenJson(const PropagatedProgram& p, const Plan& plan) {
+  const std::vector<LeafId> values = ChosenValues(p);
+  if (values.empty()) return nullptr;
+  Json out = {{"bytes", plan.bytes},
+              {"seconds", plan.seconds},
+              {"propagated_bytes", p.shardings.propagated_bytes},
+              {"propagated_seconds", p.shardings.propagated_seconds},
+              {"values", Json::array()}};
+  for (LeafId leaf : values) {
+    out["values"].push_back(
+        {{"name", std::string(p.program.module.instr(p.program.leaves.instr(leaf)).name)},
+         {"index", p.program.leaves.index(leaf)},
+         {"propagated", p.shardings.propagated.at(leaf)->ToString()},
+         {"chosen", p.shardings.sharding[leaf.value]->ToString()}});
+  }
+  return out;
+}
+
 }  // namespace internal
 }  // namespace shardcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `explain`, `propagate --trace` and the report tell of conflicts over axes: what was tried,
-// and what each was about.
+// and what each was about. And of shardings that were chosen in place of propagated ones.
 #ifndef SHARDCALL_PARTITIONER_API_CONFLICTS_H_
 #define SHARDCALL_PARTITIONER_API_CONFLICTS_H_
 
@@ -19,6 +19,11 @@ inline constexpr size_t kMostConflictsTold = 10;
 std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons, size_t most);
 // Null likewise.
 nlohmann::ordered_json ConflictsJson(const PropagatedProgram& p);
+
+// "" for a program that has what was propagated. `plan`: with the chosen shardings.
+std::string ChosenText(const PropagatedProgram& p, const Plan& plan);
+// Null likewise.
+nlohmann::ordered_json ChosenJson(const PropagatedProgram& p, const Plan& plan);
 
 }  // namespace internal
 }  // namespace shardcall

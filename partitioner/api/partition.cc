@@ -205,6 +205,8 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram&
 PartitionOptions WithMemoryBound(const PartitionOptions& options, int64_t bound) {
   PartitionOptions out = options;
   out.spmd.max_memory = bound;
+  // Who gives the order of conflicts wants what is propagated in it.
+  if (options.conflicts.has_value()) out.spmd.search = StateSearch::kNone;
   if (options.dump) {
     out.dump = [&options](absl::string_view stage, const std::string& text) {
       options.dump(stage, text);
@@ -244,7 +246,9 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
     SHARDCALL_ASSIGN_OR_RETURN(const bool kept, keeps(*with));
     if (kept) return out;
   }
-  const bool has_orders = !options.conflicts.has_value() && !global.shardings.met.empty();
+  // Other orders, and without shardings that were chosen for their time.
+  const bool has_orders = !options.conflicts.has_value() &&
+                          (!global.shardings.met.empty() || !global.shardings.propagated.empty());
   for (const ConflictOrder order : kConflictOrders) {
     if (!has_orders) break;
     SHARDCALL_ASSIGN_OR_RETURN(

@@ -207,6 +207,9 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   if (Json conflicts = ConflictsJson(*p.global); !conflicts.is_null()) {
     j["conflicts"] = std::move(conflicts);
   }
+  if (Json chosen = ChosenJson(*p.global, p.plan); !chosen.is_null()) {
+    j["chosen_shardings"] = std::move(chosen);
+  }
   j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
                      {"flops_per_s", options.cost.flop_rate},
                      {"memory_bytes_per_s", options.cost.memory_rate},

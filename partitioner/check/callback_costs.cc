@@ -47,7 +47,8 @@ double CallbackCosts::BytesSent(const CheckedCall& call, const Sizes& sizes,
     TargetRegistry own;
     PartitionOptions options;
     options.targets = &own;
-    options.spmd.cost.memory_rate = 1;  // as in trials, so that sharding always pays
+    options.spmd.search = StateSearch::kNone;  // it is about this call
+    options.spmd.cost.memory_rate = 1;         // as in trials, so that sharding always pays
     if (call.callbacks) {
       options.targets = options_.targets;
     } else {

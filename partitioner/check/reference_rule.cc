@@ -84,6 +84,7 @@ class RuleFinder {
     module.header.has_num_partitions = true;
     PartitionOptions options;
     options.targets = &targets_;
+    options.spmd.search = StateSearch::kNone;
     options.allow_replicate = {"all"};
     options.spmd.cost.memory_rate = 1;  // so that sharding always pays
     const auto program = Partition(std::move(module), options);

@@ -248,6 +248,8 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
   run.deadline = options.deadline;
   run.check_replicas = true;
   run.partition.targets = &own;
+  // The call is to run with just the axes that a trial gives it.
+  run.partition.spmd.search = StateSearch::kNone;
   if (call.callbacks) {
     run.partition.targets = options.targets;
   } else {

@@ -71,6 +71,11 @@ inline constexpr uint32_t kHoldsPlace = 16777216;
 // Each result element is an element of its one operand, negated or converted perhaps: of a sum of
 // operands it gives the sum of results, if the type of the result holds that of the operand.
 inline constexpr uint32_t kPassesSums = 33554432;
+// Of its first operand it reads no more than its result has.
+inline constexpr uint32_t kReadsPart = 67108864;
+// Its result is its first operand, in place if nothing else reads that, with its second one
+// somewhere in it.
+inline constexpr uint32_t kReplacesPart = 134217728;
 
 struct OpcodeInfo {
   absl::string_view text;

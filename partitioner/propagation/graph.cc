@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shardcall/partitioner/import/value_flow.h"
+#include "shardcall/partitioner/ir/analysis/canonical_order.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 
@@ -17,7 +18,7 @@ PropagationGraph::PropagationGraph(const Program& program, RuleTable& rules)
   const int n = module_.num_instructions();
   nodes_.reserve(n);
   leaf_pool_.reserve(3 * n);
-  NumberInstructions();
+  order_ = CanonicalOrder(module_);
   FindCheap();
   for (int c = 0; c < module_.num_computations(); ++c) {
     for (InstrId i : module_.comp(CompId(c)).instructions) {
@@ -227,47 +228,6 @@ void PropagationGraph::FindCheap() {
       for (InstrId o : module_.operands(instr)) all = all && cheap_[o.value];
       cheap_[i.value] = all;
     }
-  }
-}
-
-void PropagationGraph::NumberInstructions() {
-  const int n = module_.num_instructions();
-  order_.assign(n, UINT32_MAX);
-  std::vector<bool> entered(n, false);
-  uint32_t next = 0;
-  std::vector<InstrId> stack;
-  auto walk = [&](InstrId root) {
-    stack.push_back(root);
-    while (!stack.empty()) {
-      const InstrId i = stack.back();
-      if (entered[i.value]) {
-        stack.pop_back();
-        if (order_[i.value] == UINT32_MAX) order_[i.value] = next++;
-        continue;
-      }
-      entered[i.value] = true;
-      const Instruction& instr = module_.instr(i);
-      if (HasTrait(instr.opcode, kControlFlow)) {
-        for (CompId c : CalledComputations(module_, instr)) {
-          const InstrId r = module_.comp(c).root;
-          if (r.valid() && !entered[r.value]) stack.push_back(r);
-        }
-      }
-      const absl::Span<const InstrId> operands = module_.operands(instr);
-      for (size_t k = operands.size(); k-- > 0;) {
-        if (!entered[operands[k].value]) stack.push_back(operands[k]);
-      }
-    }
-  };
-  const CompId entry = module_.entry();
-  if (entry.valid() && module_.comp(entry).root.valid()) walk(module_.comp(entry).root);
-  if (entry.valid()) {
-    for (InstrId i : module_.comp(entry).instructions) {
-      if (!entered[i.value]) walk(i);
-    }
-  }
-  for (int i = 0; i < n; ++i) {
-    if (!entered[i]) walk(InstrId(i));
   }
 }
 

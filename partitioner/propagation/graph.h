@@ -57,8 +57,7 @@ class PropagationGraph {
   // Canonical leaves of each shard_as and shard_like group.
   absl::Span<const std::vector<LeafId>> shard_as() const { return shard_as_; }
 
-  // Position of each instruction in post-order from the roots by operand number; unreachable
-  // instructions come last. Independent of names and of the order of the text.
+  // CanonicalOrder of the instructions.
   absl::Span<const uint32_t> order() const { return order_; }
   // The same of the nodes: by the order of their instructions, then by number.
   uint32_t place_of(uint32_t node) const { return place_of_[node]; }
@@ -74,7 +73,6 @@ class PropagationGraph {
   void AddControlFlow(InstrId i);
   void AddGroups();
   void FindCheap();
-  void NumberInstructions();
   void BuildAdjacency();
   void OrderNodes();
   uint32_t Push(Node node, absl::Span<const LeafId> leaves);

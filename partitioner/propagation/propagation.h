@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "shardcall/partitioner/custom_call/registry.h"
 #include "shardcall/partitioner/import/program.h"
@@ -51,6 +52,10 @@ struct PropagationResult {
   // that is annotated or may be set, else replicated. The same value may have another sharding
   // inside the program.
   std::vector<const Sharding*> outputs;
+  // The leaves whose shardings were chosen in place of what propagation gave them, which stands
+  // here, since the program takes less time so; and what the plan with these sends and takes.
+  absl::flat_hash_map<LeafId, const Sharding*> propagated;
+  double propagated_bytes = 0, propagated_seconds = 0;
   ConflictOrder conflicts = ConflictOrder::kWait;
   std::vector<ConflictChoice> choices;
   std::vector<Conflict> met;  // conflicts, in the order in which they were met

@@ -78,6 +78,7 @@ const Reasons::Chain& Reasons::ChainOf(Place place) {
 
 std::string Reasons::Of(LeafId leaf) {
   leaf = program_.leaves.canonical(leaf);
+  if (std::string why = WhyChosen(leaf); !why.empty()) return why;
   const Sharding* s = result_.sharding[leaf.value];
   if (s == nullptr || !s->HasShardedDim()) return WhyReplicated(leaf);
   std::vector<std::pair<int, std::string>> of_dims;
@@ -91,7 +92,15 @@ std::string Reasons::Of(LeafId leaf) {
   });
 }
 
+std::string Reasons::WhyChosen(LeafId leaf) {
+  const auto found = result_.propagated.find(leaf);
+  if (found == result_.propagated.end()) return "";
+  return absl::StrCat("chosen: the program takes less time so than with ",
+                      found->second->ToString(), ", which is propagated");
+}
+
 std::string Reasons::OfDim(Place place) {
+  if (std::string why = WhyChosen(place.leaf); !why.empty()) return why;
   const Chain& chain = ChainOf(place);
   const Place origin = chain.origin;
   const bool all = whole_ || chain.steps <= 2 * kStepsAtAnEnd;

@@ -52,6 +52,8 @@ class Reasons {
   const Chain& ChainOf(Place place);
   std::string OfDim(Place place);
   std::string OriginText(Place place);
+  // "" for a leaf that has what propagation gave it.
+  std::string WhyChosen(LeafId leaf);
   bool IsArgument(InstrId i) const;  // a parameter of the entry
   std::string ArgumentText(LeafId leaf);
   std::string WhyReplicated(LeafId leaf);

@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/bindings/xla/inspect_sharding.h"
 #include "shardcall/partitioner/bindings/xla/registration.h"
 #include "shardcall/partitioner/import/remesh.h"
+#include "shardcall/partitioner/spmd/plan/state_search.h"
 #include "shardcall/partitioner/tools/command.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/terminal_text.h"
@@ -136,6 +137,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
   SHARDCALL_ASSIGN_OR_RETURN(o.spmd.max_memory, flags.Bytes("max-memory", o.spmd.max_memory));
   SHARDCALL_ASSIGN_OR_RETURN(o.spmd.cost, ParseCostModel(flags.Get("cost"), o.spmd.cost));
   SHARDCALL_ASSIGN_OR_RETURN(o.conflicts, ParseConflictOrder(flags.Get("conflicts", "cheapest")));
+  SHARDCALL_ASSIGN_OR_RETURN(o.spmd.search, ParseStateSearch(flags.Get("search", "small")));
   // The host's model, unless the flags describe another machine.
   SHARDCALL_ASSIGN_OR_RETURN(session->schedule.cost,
                              ParseCostModel(flags.Get("cost"), session->schedule.cost));

@@ -60,7 +60,9 @@ std::string TraceText(const PropagatedProgram& p, bool whole_reasons) {
       absl::StrAppend(&out, " ", s->ToString(), "  ", reasons.Of(leaf), "\n");
     }
   }
-  return absl::StrCat(out, ConflictsText(p, whole_reasons, p.shardings.met.size()));
+  absl::StrAppend(&out, ConflictsText(p, whole_reasons, p.shardings.met.size()));
+  if (p.plan.has_value()) absl::StrAppend(&out, ChosenText(p, *p.plan));
+  return out;
 }
 
 std::string RulesText(const PropagatedProgram& p) {

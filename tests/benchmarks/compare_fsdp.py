@@ -4,6 +4,7 @@
 and under shardcall.jax.jit, in turns of one run.
 
     compare_fsdp.py --package=build/lib/python [--rounds=9] [--only=WORD] [--results=free]
+                    [--search=all]
 
 The programs are those of tests/support/fsdp_programs.py: five models, four meshes, weights by rows,
 by columns and by their largest dimension. Prints for each the shortest time of a step in
@@ -39,7 +40,7 @@ def filled(shape, random, scale):
     return (random.standard_normal(shape.shape) * scale).astype(shape.dtype)
 
 
-def compared(programs, sj, name, rounds):
+def compared(programs, sj, name, rounds, search):
     """(ms under JAX, ms under shardcall, bytes of both, the largest relative difference)."""
     import collective_bytes
     import jax
@@ -51,7 +52,8 @@ def compared(programs, sj, name, rounds):
     arguments = tuple(
         jax.tree.map(lambda s, sharding: jax.device_put(filled(s, random, scale), sharding), *part)
         for scale, *part in zip((1 / 16, 1), (weights, x), of_arguments))
-    theirs, ours = (jit(kind(loss), **options) for jit in (jax.jit, sj.jit))
+    theirs = jax.jit(kind(loss), **options)
+    ours = sj.jit(kind(loss), search=search, **options)
     want, found = ([np.asarray(leaf) for leaf in jax.tree.leaves(f(*arguments))]
                    for f in (theirs, ours))
     apart = max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30))
@@ -67,6 +69,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--only', default='', help='programs whose name contains this')
     parser.add_argument('--results', choices=('step', 'free'), default='step')
+    parser.add_argument('--search', choices=('none', 'small', 'all'), default='small')
     options = parser.parse_args()
     sys.path.insert(0, options.package)
     try:
@@ -83,7 +86,8 @@ def main():
         text = ' '.join(name[:3])
         if options.only not in text:
             continue
-        (theirs, ours), sent, apart = compared(programs, sj, name, options.rounds)
+        (theirs, ours), sent, apart = compared(programs, sj, name, options.rounds,
+                                                    options.search)
         ratios.append(ours / theirs)
         print(f'{text:30s} {theirs:6.1f}  {ours:7.1f}  {ours / theirs:5.2f} {sent[0]:10.0f} '
               f'{sent[1]:10.0f}  {apart:.0e}', flush=True)

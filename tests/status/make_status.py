@@ -10,7 +10,8 @@ command over the corpus of JAX 0.10.2 and over that of the newest JAX.
   make_status.py --check tests/STATUS.md [NAME_PART...]
 
 With --ops only that file's section on ops is made again, by tests/differential/ops;
-the one on custom calls is made by custom_calls.py, those on bytes by xla_bytes.py and family_bytes.py, the
+the one on custom calls is made by custom_calls.py, those on bytes by xla_bytes.py and family_bytes.py, that on
+every op by op_table.py, the
 column "XLA runs it" by tests/differential/xla_runs (or from what its --table wrote,
 --xla-runs=FILE, --newest-xla-runs=FILE). make_corpus.py makes the corpus of the newest JAX.
 
@@ -33,6 +34,7 @@ import command  # noqa: E402
 import custom_calls  # noqa: E402
 import family_bytes  # noqa: E402
 import jax_tests  # noqa: E402
+import op_table  # noqa: E402
 import sections  # noqa: E402
 import shardings  # noqa: E402
 import xla_bytes  # noqa: E402
@@ -340,7 +342,7 @@ def main():
                   for newest in (False, True)]
         text = with_ops(table(rows) + '\n' + xla_bytes.section(*counts),
                         section_of(args.ops_of) if args.ops_of else ops_section())
-        for part in (custom_calls, jax_tests, family_bytes, shardings):
+        for part in (custom_calls, jax_tests, family_bytes, op_table, shardings):
             text = sections.with_section(text, part.section(), part.TITLE)
         sys.stdout.write(text)
         return 0

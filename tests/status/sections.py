@@ -55,8 +55,9 @@ def main(title, section, wrong, fine):
     with open(path, encoding='utf-8') as f:
         text = f.read()
     if args.write:
+        made = with_section(text, section(), title)  # before the page is opened, and so emptied
         with open(path, 'w', encoding='utf-8') as f:
-            f.write(with_section(text, section(), title))
+            f.write(made)
         return 0
     problems = list(wrong(text))
     print('\n'.join(problems) if problems else fine)

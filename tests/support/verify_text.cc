@@ -47,6 +47,7 @@ RunOptions ToRunOptions(const TextOptions& options) {
   run.partition.targets = options.targets != nullptr ? options.targets : &ShippedTargets();
   run.partition.allow_replicate = options.allow_replicate;
   run.partition.spmd = options.spmd;
+  run.partition.spmd.search = options.search;
   run.handlers = options.handlers != nullptr ? options.handlers : &ShippedHandlers();
   run.deadline = absl::Seconds(20);
   // Where programs overlap, every collective that can be apart from its end is, and

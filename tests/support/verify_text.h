@@ -23,6 +23,8 @@ struct TextOptions {
   const HandlerRegistry* handlers = nullptr;  // null: the shipped handlers
   std::vector<std::string> allow_replicate = {};
   SpmdOptions spmd = {};
+  // In place of spmd.search: most tests are about what propagation and plan do by themselves.
+  StateSearch search = StateSearch::kNone;
   uint64_t seed = 1;
 };
 

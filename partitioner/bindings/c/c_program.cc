@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/spmd/plan/state_search.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/cost_model.h"
 
@@ -105,6 +106,9 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   }
   if (o.cost != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(out.partition.spmd.cost, ParseCostModel(o.cost));
+  }
+  if (o.search != nullptr) {
+    SHARDCALL_ASSIGN_OR_RETURN(out.partition.spmd.search, ParseStateSearch(o.search));
   }
   for (int k = 0; o.allow_replicate != nullptr && k < kLongestList; ++k) {
     if (o.allow_replicate[k] == nullptr) break;

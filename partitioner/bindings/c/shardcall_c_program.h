@@ -46,6 +46,10 @@ typedef struct Shardcall_Options {
   const char* cost;                   /* the machine that plans are compared for, as --cost has it:
                                          "h100,latency=5e-6"; null: the default one; E211 */
   int64_t max_memory;                 /* bytes of a device at its peak; 0: no bound; E210 */
+  const char* search;                 /* for which programs the shardings of values that nothing
+                                         annotates are chosen together by cost: "none" or "all";
+                                         null or "small": those of up to 200 instructions; others:
+                                         E213. Without effect beside an order of `conflicts` */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 
 /* The module annotated with the decided shardings; with no_propagate it partitions to

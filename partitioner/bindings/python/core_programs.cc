@@ -32,6 +32,7 @@
 #include "shardcall/partitioner/ir/stablehlo/writer.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
+#include "shardcall/partitioner/spmd/plan/state_search.h"
 #include "shardcall/sharding/axis_names.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/whole_file.h"
@@ -70,6 +71,7 @@ struct Request {
   std::optional<ConflictOrder> conflicts;
   CostModel cost;
   int64_t max_memory = 0;  // 0: no limit
+  StateSearch search = StateSearch::kSmall;
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -81,6 +83,7 @@ struct Request {
     if (max_reshard_bytes > 0) out.spmd.max_reshard_bytes = max_reshard_bytes;
     out.spmd.cost = cost;
     if (max_memory > 0) out.spmd.max_memory = max_memory;
+    out.spmd.search = search;
     return out;
   }
   RunOptions Run(absl::Duration deadline) const {
@@ -105,6 +108,15 @@ struct Request {
 
 // In seconds: of each wait for a device or a kernel, and of all that is run; the second may be inf.
 using Deadlines = std::pair<double, double>;
+
+// Raises E212 for what is no order of conflicts, E211 for what describes no machine, E213 for what
+// is no search.
+void CheckOptions(const std::string& conflicts, const std::string& cost,
+                  const std::string& search) {
+  Take(ParseConflictOrder(conflicts));
+  Take(ParseCostModel(cost));
+  Take(ParseStateSearch(search));
+}
 
 // A partitioned program, with the objects that it refers to.
 struct Program {
@@ -331,16 +343,17 @@ void DefinePrograms(nb::module_& m) {
           [](Request* r, nb::bytes bytes, std::string name, std::string converter,
              TargetsRef targets, int64_t num_partitions, bool propagate,
              std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
-             const std::string& conflicts, const std::string& cost, int64_t max_memory) {
+             const std::string& conflicts, const std::string& cost, int64_t max_memory,
+             const std::string& search) {
             new (r) Request{
                 std::move(bytes),           std::move(name),   std::move(converter),
                 std::move(targets),         num_partitions,    propagate,
                 std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts)),
-                Take(ParseCostModel(cost)), max_memory};
+                Take(ParseCostModel(cost)), max_memory,        Take(ParseStateSearch(search))};
           },
           "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
           "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest", "cost"_a = "",
-          "max_memory"_a = 0);
+          "max_memory"_a = 0, "search"_a = "small");
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)
@@ -375,12 +388,7 @@ void DefinePrograms(nb::module_& m) {
       "write_file",
       [](const std::string& path, const std::string& text) { Check(WriteWholeFile(path, text)); },
       "path"_a, "text"_a);
-  // Raises E212 for what is no order.
-  m.def(
-      "check_conflicts", [](const std::string& order) { Take(ParseConflictOrder(order)); },
-      "order"_a);
-  // Raises E211 for what describes no machine.
-  m.def("check_cost", [](const std::string& cost) { Take(ParseCostModel(cost)); }, "cost"_a);
+  m.def("check_options", &CheckOptions, "conflicts"_a, "cost"_a, "search"_a);
   m.def("partition", &PartitionProgram, "request"_a);
   m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
         "platform"_a);

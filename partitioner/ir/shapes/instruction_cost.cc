@@ -2,7 +2,9 @@
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 
@@ -19,15 +21,27 @@ double Elements(const Shape& shape) {
 
 }  // namespace
 
+double TouchedOf(Opcode opcode, absl::Span<const double> operands,
+                 absl::Span<const double> results) {
+  const double written = std::accumulate(results.begin(), results.end(), 0.0);
+  const double read = std::accumulate(operands.begin(), operands.end(), 0.0);
+  if (operands.empty()) return written;
+  if (HasTrait(opcode, kReadsPart)) return read - operands[0] + 2 * written;
+  if (HasTrait(opcode, kReplacesPart) && operands.size() > 1) {
+    return read - operands[0] + operands[1];
+  }
+  return read + written;
+}
+
 int64_t TouchedBytes(const Module& m, const Instruction& i) {
-  int64_t bytes = 0;
-  const auto add = [&](const Shape* shape) {
-    const int64_t more = shape->byte_size();
-    if (more < 0 || __builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  const auto bytes_of = [](const Shape& shape) {
+    return static_cast<double>(std::max<int64_t>(0, shape.byte_size()));
   };
-  add(i.shape);
-  for (InstrId operand : m.operands(i)) add(m.instr(operand).shape);
-  return bytes;
+  absl::InlinedVector<double, 8> operands;
+  for (InstrId operand : m.operands(i)) operands.push_back(bytes_of(*m.instr(operand).shape));
+  const double result = bytes_of(*i.shape);
+  const double touched = TouchedOf(i.opcode, operands, {result});
+  return touched < 0x1p62 ? static_cast<int64_t>(touched) : INT64_MAX;
 }
 
 double ProductsOf(const Module& m, const Instruction& i) {

@@ -7,13 +7,20 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/cost_model.h"
 
 namespace shardcall {
 inline namespace internal {
 
-// Bytes of the operands and of the result.
+// Bytes that an op reads and writes, by those of its operands and results: all of them, but for ops
+// that read a part of their first operand (kReadsPart), or replace a part of it (kReplacesPart).
+// Operands and results are arrays, of tuples the elements.
+double TouchedOf(Opcode opcode, absl::Span<const double> operands,
+                 absl::Span<const double> results);
+
+// The same of an instruction, in whole bytes.
 int64_t TouchedBytes(const Module& module, const Instruction& instr);
 
 // The products that a dot or a convolution sums (an op with kTakesFlops): each element of the

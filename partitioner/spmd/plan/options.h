@@ -10,10 +10,15 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
+// For which programs the shardings of values that nothing annotates are chosen by cost
+// (spmd/states/cheaper_states.h): for none, those of few ops, or all.
+enum class StateSearch : uint8_t { kNone, kSmall, kAll };
+
 struct SpmdOptions {
   CostModel cost = {};
   int64_t max_reshard_bytes = INT64_MAX;  // of one reshard or broadcast, per device: E210
   int64_t max_memory = INT64_MAX;         // bytes of a device at its peak: E210
+  StateSearch search = StateSearch::kSmall;
 };
 
 }  // namespace shardcall

@@ -22,10 +22,9 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       rules_(rules),
       options_(options),
       context_(program.module.context()),
-      memo_(*memo),
       table_(program, propagation, options, &memo->copies, &memo->memory),
       plan_(table_.plan()),
-      chooser_(program, options.cost, table_),
+      decider_(program, rules, options, table_, *memo),
       waiting_(program, options.cost, table_),
       invariants_(program, table_, options.cost.trip_count),
       missing_(program, rules, table_, &errors_) {}
@@ -110,6 +109,8 @@ absl::StatusOr<Plan> Planner::Run() {
   missing_.CountOthers();
   if (!errors_.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));
   SetEntryStates();
+  plan_.memo_hits = decider_.hits();
+  plan_.memo_misses = decider_.misses();
   return std::move(plan_);
 }
 

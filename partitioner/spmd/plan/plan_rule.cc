@@ -2,9 +2,6 @@
 // Ops with a factor rule, where equal ops share one decision, and ops without a rule.
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/base/casts.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
@@ -12,59 +9,6 @@
 
 namespace shardcall {
 inline namespace internal {
-
-const PlanMemo::Entry* Planner::Decide(const OpQuery& query, int region) {
-  const Instruction& instr = module_.instr(query.id);
-  Arena& arena = context_.arena();
-  PlanMemo::Entry* made = arena.New<PlanMemo::Entry>();
-  made->rule = query.rule;
-  made->region = region;
-  made->opcode = instr.opcode;
-  made->operands = arena.Copy(query.operands);
-  made->wanted = arena.Copy(query.wanted);
-  made->copies = arena.Copy(query.copies);
-  made->first_with = arena.Copy(query.first_with);
-  made->sources = arena.Copy(query.sources);
-  made->shares = arena.Copy(query.shares);
-  made->accumulated = query.accumulated;
-  IndexSet allowed;
-  const Decision* d = chooser_.Choose(query, &allowed);
-  OpQuery decided = query;
-  decided.rule = d->rule;
-  made->decision = d;
-  made->moves = d->operands != query.operands || d->produced != query.wanted;
-  const auto gathers = FindGathers(table_, instr, decided, allowed, *d);
-  made->gathers = arena.Copy(absl::MakeConstSpan(gathers));
-  const std::string fallback = chooser_.Fallback(decided, allowed, *d);
-  if (!fallback.empty()) made->fallback = context_.Intern(fallback);
-  return made;
-}
-
-Planner::OperandIndices Planner::FirstWithValue(InstrId id) const {
-  OperandIndices first;
-  const auto operands = module_.operands(id);
-  if (operands.size() < 2) return first;
-  bool repeated = false;
-  constexpr size_t kFew = 8;
-  absl::flat_hash_map<LeafId, int> seen;  // if there are more
-  absl::InlinedVector<LeafId, kFew> leaves;
-  for (InstrId o : operands) {
-    for (int leaf = 0; leaf < module_.instr(o).shape->num_leaves(); ++leaf) {
-      const LeafId value = leaves_.canonical(o, leaf);
-      const int k = static_cast<int>(first.size());
-      if (operands.size() > kFew) {
-        first.push_back(seen.try_emplace(value, k).first->second);
-      } else {
-        const auto at = absl::c_find(leaves, value);
-        first.push_back(static_cast<int>(at - leaves.begin()));
-        leaves.push_back(value);
-      }
-      repeated = repeated || first.back() != k;
-    }
-  }
-  if (!repeated) first.clear();
-  return first;
-}
 
 Sources Planner::SourcesOfOperands(InstrId id) const {
   Sources out;
@@ -90,50 +34,18 @@ void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
 
 void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   const Instruction& instr = module_.instr(id);
-  const int region = program_.region_of[id.value];
-  CopyList copies;
-  const States operands = table_.OperandStates(id, &copies);
+  Circumstances c;
+  const States operands = table_.OperandStates(id, &c.copies);
   States wanted;
   for (int k = 0; k < instr.shape->num_leaves(); ++k) wanted.push_back(table_.WantedOfOp(id, k));
-  uint64_t hash =
-      MixHash(reinterpret_cast<uintptr_t>(&rule),
-              static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
-  for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
-  for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
-  for (const Copies* c : copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(c));
-  const OperandIndices first_with = FirstWithValue(id);
-  for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
-  const Sources sources = SourcesOfOperands(id);
-  for (const Source& s : sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
-  const Invariants::Shares shares = invariants_.OfOperands(id);
-  for (double s : shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
-  const bool body = instr.opcode == Opcode::kCustomCall && rules_.body(id) != nullptr;
-  const AccumulatedResult accumulated = waiting_.AccumulatedFrom(id);
-  hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(accumulated.share)));
-  const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
-    return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
-           e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
-           e.copies == absl::MakeConstSpan(copies) &&
-           e.first_with == absl::MakeConstSpan(first_with) &&
-           e.sources == absl::MakeConstSpan(sources) && e.shares == absl::MakeConstSpan(shares) &&
-           e.accumulated == accumulated;
-  });
-  if (entry == nullptr) {
-    ++plan_.memo_misses;
-    const Shapes shapes = table_.OperandShapes(id);
-    const PlanInputs inputs{program_, rules_, options_};
-    const OpQuery query{module_,  id,     &rule,       shapes,
-                        operands, copies, wanted,      first_with,
-                        sources,  shares, accumulated, body ? &inputs : nullptr};
-    entry = Decide(query, region);
-    memo_.decisions.Insert(hash, entry);
-  } else {
-    ++plan_.memo_hits;
-  }
+  c.sources = SourcesOfOperands(id);
+  c.shares = invariants_.OfOperands(id);
+  c.accumulated = waiting_.AccumulatedFrom(id);
+  const PlanMemo::Entry* entry = decider_.Decide(id, rule, operands, wanted, c);
   table_.Charge(entry->decision->bytes, entry->decision->seconds - entry->decision->saved);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
-  if (instr.opcode == Opcode::kCustomCall && !body) {  // a body sees to both
+  if (instr.opcode == Opcode::kCustomCall && !decider_.HasBody(id)) {  // a body sees to both
     WarnOfLackingResults(id, *entry->decision);
     CheckUneven(id, *entry->decision);
   }

@@ -11,9 +11,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/spmd/plan/invariants.h"
 #include "shardcall/partitioner/spmd/plan/missing_rules.h"
-#include "shardcall/partitioner/spmd/plan/plan_memo.h"
+#include "shardcall/partitioner/spmd/plan/op_decider.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
-#include "shardcall/partitioner/spmd/plan/rule_chooser.h"
 #include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 
 namespace shardcall {
@@ -42,14 +41,10 @@ class Planner {
   void PlanManual(InstrId id);
 
   // plan_rule.cc
-  using OperandIndices = absl::InlinedVector<int, 12>;
   Sources SourcesOfOperands(InstrId id) const;  // empty if none has one
-  // For each operand the first one that is the same value; empty if all differ.
-  OperandIndices FirstWithValue(InstrId id) const;
   void PlanRule(InstrId id, const ShardingRule& rule);
   // The same of an op that does not add sums that wait.
   void PlanByRule(InstrId id, const ShardingRule& rule);
-  const PlanMemo::Entry* Decide(const OpQuery& query, int region);
   void PlanReplicated(InstrId id, PlanKind kind = PlanKind::kRule);
 
   // plan_one_device.cc
@@ -79,10 +74,9 @@ class Planner {
   RuleTable& rules_;
   const SpmdOptions& options_;
   Context& context_;
-  PlanMemo& memo_;
   PlanTable table_;
   Plan& plan_;  // the table's
-  RuleChooser chooser_;
+  OpDecider decider_;
   WaitingSums waiting_;
   const Invariants invariants_;
   MissingRules missing_;

@@ -175,6 +175,51 @@ void RuleChooser::Offer(const OpQuery& op, const Strategy& strategy, Comparison*
   // Gathering a dimension may be cheaper than moving data across its shards.
   const IndexSet by_rule = FactorsAllowedByRule(*op.rule);
   if (by_rule != allowed) OfferAmong(op, strategy, by_rule, orders, &tried, comparison);
+  if (elsewhere_ && strategy.rule == nullptr && !comparison->sends_nothing()) {
+    OfferElsewhere(op, strategy, by_size, &tried, comparison);
+  }
+}
+
+// An all-to-all of an operand may send less than to reduce a result whose sum it shards, and to
+// compute shards and gather them may take less time than to compute all of it on each device.
+void RuleChooser::OfferElsewhere(const OpQuery& op, const Strategy& strategy,
+                                 absl::Span<const int> by_size,
+                                 absl::InlinedVector<FactorAssignment, 12>* tried,
+                                 Comparison* comparison) {
+  constexpr size_t kMostLists = 3;
+  constexpr int kMostFactors = 8;
+  const ShardingRule& rule = *op.rule;
+  const int factors = static_cast<int>(rule.factors.size());
+  if (factors > kMostFactors) return;
+  absl::InlinedVector<absl::Span<const AxisRef>, kMostLists> lists;
+  for (int t = 0; t < rule.num_tensors(); ++t) {
+    const Sharding* const s = op.state(t);
+    if (s == nullptr || s->mesh() != program_.mesh) continue;
+    for (int d = 0; d < s->rank() && lists.size() < kMostLists; ++d) {
+      if (s->IsDimSharded(d) && !absl::c_linear_search(lists, s->dim(d))) {
+        lists.push_back(s->dim(d));
+      }
+    }
+  }
+  const absl::Span<const AxisRef> manual = program_.manual_axes(op.id);
+  const IndexSet allowed = FactorsAllowedByRule(rule);
+  for (const absl::Span<const AxisRef> axes : lists) {
+    for (int f = 0; f < factors; ++f) {
+      if (!allowed.Contains(f) || rule.factors[f].size % AxesSize(axes) != 0) continue;
+      for (const bool with_others : {true, false}) {
+        FactorAssignment a(rule, program_.mesh, manual, allowed);
+        a.Extend(f, axes);
+        for (int t : by_size) {
+          if (with_others) a.Project(t, *op.state(t));
+        }
+        a.Normalize();
+        if (absl::c_linear_search(*tried, a)) continue;
+        tried->push_back(std::move(a));
+        comparison->Count(
+            Evaluate(op, strategy, tried->back(), comparison->limit(), comparison->next()));
+      }
+    }
+  }
 }
 
 void RuleChooser::OfferAmong(const OpQuery& op, const Strategy& strategy, const IndexSet& allowed,
@@ -255,6 +300,13 @@ std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
   for (int t = 0; t < static_cast<int>(op.operands.size()); ++t) {
     const Sharding *from = op.operands[t], *taken = decision.operands[t];
     if (from == nullptr || taken == from) continue;
+    // An all-to-all leaves as many shards.
+    int64_t before = 1, after = 1;
+    for (int d = 0; d < from->rank(); ++d) {
+      before *= from->num_shards(d);
+      after *= taken->num_shards(d);
+    }
+    if (after >= before) continue;
     const TensorFactors& tensor = op.rule->tensor(t);
     std::string reason;
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {

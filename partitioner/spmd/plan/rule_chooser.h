@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses how to partition an op with a rule. The candidates of each of its strategies are the
 // factor shardings of the operands, the wanted ones of the results, their compatible unions, and
-// the strategy's proposals. The cheapest by the cost model wins, the first among equals.
+// the strategy's proposals; in programs that are looked at as a whole (state_search.h) also those
+// with some axes at another factor. The cheapest by the cost model wins, the first among equals.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_RULE_CHOOSER_H_
 
@@ -20,8 +21,9 @@ class RuleChooser {
   // The order in which tensors are projected onto the factors.
   using Order = absl::InlinedVector<int, 8>;
 
-  RuleChooser(const Program& program, const CostModel& cost, PlanTable& table)
-      : program_(program), cost_(cost), table_(table) {}
+  // `elsewhere`: also those with some axes at another factor.
+  RuleChooser(const Program& program, const CostModel& cost, bool elsewhere, PlanTable& table)
+      : program_(program), cost_(cost), elsewhere_(elsewhere), table_(table) {}
 
   // `allowed` gets the factors that the decision's strategy can have sharded in such an op.
   const Decision* Choose(const OpQuery& op, IndexSet* allowed);
@@ -38,6 +40,10 @@ class RuleChooser {
   void OfferAmong(const OpQuery& op, const Strategy& strategy, const IndexSet& allowed,
                   absl::Span<const Order> orders, absl::InlinedVector<FactorAssignment, 12>* tried,
                   Comparison* comparison);
+  // Those in which some axes that shard an operand or a result shard another factor instead, if all
+  // candidates so far send something.
+  void OfferElsewhere(const OpQuery& op, const Strategy& strategy, absl::Span<const int> by_size,
+                      absl::InlinedVector<FactorAssignment, 12>* tried, Comparison* comparison);
   // Computes the candidate of `assignment`. Returns false as soon as it is known to take `limit`
   // seconds or more; `out` is then incomplete, and its bytes and seconds are lower bounds. They are
   // infinite if the strategy cannot run so.
@@ -46,6 +52,7 @@ class RuleChooser {
 
   const Program& program_;
   const CostModel& cost_;
+  const bool elsewhere_;
   PlanTable& table_;
 };
 

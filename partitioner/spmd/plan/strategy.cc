@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 namespace shardcall {
 inline namespace internal {
 namespace {
@@ -49,20 +50,23 @@ double UnpaddedBytes(const Shape* shape, const Sharding* s) {
   return static_cast<double>(shape->byte_size()) / shards;
 }
 
-// Bytes of the shards of all operands and results.
+// Bytes of the shards that an op reads and writes.
 double TouchedShardBytes(const Module& module, const Instruction& instr, const Decision& d) {
-  double bytes = 0;
+  absl::InlinedVector<double, 12> operands, results;
+  const auto add = [](const Shape* shape, const Sharding* s, auto* out) {
+    out->push_back(s == nullptr ? 0 : UnpaddedBytes(shape, s));
+  };
   int flat = 0;
   for (InstrId o : module.operands(instr)) {
     const Shape* shape = module.instr(o).shape;
-    for (int k = 0; k < shape->num_leaves(); ++k, ++flat) {
-      if (d.operands[flat] != nullptr) bytes += UnpaddedBytes(shape->leaf(k), d.operands[flat]);
+    for (int k = 0; k < shape->num_leaves(); ++k) {
+      add(shape->leaf(k), d.operands[flat++], &operands);
     }
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {
-    if (d.produced[k] != nullptr) bytes += UnpaddedBytes(instr.shape->leaf(k), d.produced[k]);
+    add(instr.shape->leaf(k), d.produced[k], &results);
   }
-  return bytes;
+  return TouchedOf(instr.opcode, operands, results);
 }
 
 }  // namespace

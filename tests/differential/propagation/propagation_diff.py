@@ -111,8 +111,8 @@ class Differential:
         import command
         import marks
         import verdict
-        ours = command.run(['propagate', path, *flags(program), *command.device_flags(path)],
-                           timeout=60)
+        ours = command.run(['propagate', path, '--search=none', *flags(program),
+                            *command.device_flags(path)], timeout=60)
         if ours.code != 0:
             return ours.err.strip()[:200]
         theirs = self.xla.ask(path, self.after, program.may_set)
@@ -142,8 +142,8 @@ class Differential:
         import command
         import marks
         constant = marks.of_constants(ours)
-        trace = command.run(['propagate', path, *flags(program), *command.device_flags(path),
-                             '--trace'], timeout=60).out
+        trace = command.run(['propagate', path, '--search=none', '--trace', *flags(program),
+                             *command.device_flags(path)], timeout=60).out
         reasons = dict(re.match(r'%(\S+) \S*(.*)', line).groups() for line in trace.splitlines()
                        if re.match(r'%\S+ ', line))
         for name, v in differ:

@@ -24,7 +24,7 @@ DECIDED = re.compile(r'^// %.*\n', re.M)
 
 def decided(path):
     """The lines of the values that have a dimension."""
-    result = command.run(['propagate', path, '--trace'])
+    result = command.run(['propagate', path, '--search=none', '--trace'])
     if result.code != 0:
         raise AssertionError(f'{os.path.basename(path)}: {result.err}')
     found = (re.match(r'(%\S+ \[.*?\])  ', line) for line in result.out.splitlines())
@@ -49,8 +49,8 @@ class ProgramsTest(unittest.TestCase):
         """Read again with all of them, a program has the same ones."""
         for path in FILES:
             with self.subTest(os.path.basename(path)):
-                once = command.run(['propagate', path]).out
-                again = command.run(['propagate', '-'], stdin=once.encode()).out
+                once = command.run(['propagate', path, '--search=none']).out
+                again = command.run(['propagate', '-', '--search=none'], stdin=once.encode()).out
                 self.assertEqual(once, again)
 
 

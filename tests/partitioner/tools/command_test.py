@@ -307,6 +307,11 @@ class Contracts(CommandTest):
         self.refused('E210', 'partition', MLP, '--max-memory=1KB')
         self.check(OK, 'explain', MLP, '--max-memory=1MiB')
 
+    def test_a_search_of_shardings_can_be_chosen(self):
+        for search in ('none', 'small', 'all'):
+            self.check(OK, 'explain', MLP, '--search=' + search)
+        self.refused('E213', 'partition', MLP, '--search=deep', has=['none, small or all'])
+
     def test_verify_answers_in_json(self):
         answer = json.loads(self.check(OK, 'verify', MLP).out)
         self.assertEqual(('ok', 8), (answer['status'], answer['num_partitions']))

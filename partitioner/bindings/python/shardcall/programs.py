@@ -79,7 +79,7 @@ def _request(program, **given):
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
                        max_reshard_bytes=0, propagate=True, conflicts='cheapest', cost='',
-                       max_memory=0, converter='', max_input=0):
+                       max_memory=0, search='small', converter='', max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
@@ -95,11 +95,13 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         allowed = allowed or settings.allow_replicate
         conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
         cost = cost or settings.cost
+        search = settings.search if search == 'small' else search
     made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
-                         list(allowed), limit, str(conflicts), str(cost), memory), key
+                         list(allowed), limit, str(conflicts), str(cost), memory,
+                         str(search)), key
 
 
 class Program:
@@ -166,7 +168,8 @@ class Program:
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
               propagate: bool = True, conflicts: str = 'cheapest', cost: str = '',
-              max_memory: int = 0, converter: Path = '', max_input: int = 0) -> Program:
+              max_memory: int = 0, search: str = 'small', converter: Path = '',
+              max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -191,6 +194,10 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         second to other hosts; with 'bandwidth.data=25e9,bandwidth.model=400e9' axes of the mesh have
         rates of their own; '': an accelerator with 50e9 bytes per second between devices.
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
+      search: for which programs the shardings of values that nothing annotates are chosen together
+        by cost, in place of those that propagation gives: 'none'; 'small', those of up to 200
+        instructions; 'all', large ones too, whose planning then takes several times as long
+        (E213). Without effect where `conflicts` is an order.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
@@ -205,8 +212,8 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
     request, key = _request_and_rules(
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
-        conflicts=conflicts, cost=cost, max_memory=max_memory, converter=converter,
-        max_input=max_input)
+        conflicts=conflicts, cost=cost, max_memory=max_memory, search=search,
+        converter=converter, max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

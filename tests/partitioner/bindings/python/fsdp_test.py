@@ -86,6 +86,33 @@ class Fsdp(unittest.TestCase):
             sj.jit(product, conflicts='largest')
         self.assertEqual(raised.exception.code, 'E212')
 
+    def test_shardings_may_be_chosen_by_cost(self):
+        # A sum over devices that is needed in shards, after two more ops.
+        def product(x, w, v):
+            t = jnp.tanh(x @ w)
+            return jnp.einsum('ik,jk->ij', t * t, v)
+
+        mesh = Mesh(np.array(jax.devices()), ('d',))
+        rows, columns = (NamedSharding(mesh, P(*spec)) for spec in (('d',), (None, 'd')))
+        given = [jax.ShapeDtypeStruct(dims, np.float32, sharding=sharding) for dims, sharding in (
+            ((1024, 4096), columns), ((4096, 1024), rows), ((1024, 1024), rows))]
+
+        def chosen(function, **options):
+            return 'chosen_shardings' in sj.explain(function, *given, **options).to_dict()
+
+        for search, expected in (('none', False), ('small', True), ('all', True)):
+            ours = sj.jit(product, out_shardings=columns, search=search)
+            self.assertEqual(chosen(ours), expected, search)
+        self.assertTrue(chosen(sj.jit(product, out_shardings=columns)))
+        ours = sj.jit(product, out_shardings=columns, search='none')
+        self.assertTrue(chosen(ours, search='small'))
+        self.assertNotIn('chosen_shardings', shardcall.explain(ours.lower(*given)).to_dict())
+        with sj.partitioner(search='none'):
+            self.assertFalse(chosen(jax.jit(product, out_shardings=columns)))
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(product, search='deep')
+        self.assertEqual(raised.exception.code, 'E213')
+
     def test_a_machine_can_be_given(self):
         mesh = Mesh(np.array(jax.devices()), ('d',))
         x = jax.device_put(np.ones((64, 8), np.float32), NamedSharding(mesh, P(None, 'd')))

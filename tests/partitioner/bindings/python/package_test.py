@@ -167,6 +167,33 @@ class PackageTest(unittest.TestCase):
             shardcall.partition(text, conflicts='largest')
         self.assertEqual(raised.exception.code, 'E212')
 
+    def test_shardings_may_be_chosen_by_cost(self):
+        rows, columns = 'sharding={devices=[8,1]<=[8]}', 'sharding={devices=[1,8]<=[8]}'
+        over_columns = 'lhs_contracting_dims={1}, rhs_contracting_dims={1}'
+        # A sum over devices that is needed in shards, after two more ops.
+        text = f"""HloModule m, num_partitions=8
+            ENTRY main {{
+              x = f32[1024,4096] parameter(0), {columns}
+              w = f32[4096,1024] parameter(1), {rows}
+              v = f32[1024,1024] parameter(2), {rows}
+              p = f32[1024,1024] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              t = f32[1024,1024] tanh(p)
+              s = f32[1024,1024] multiply(t, t)
+              ROOT r = f32[1024,1024] dot(s, v), {over_columns}, {columns}
+            }}"""
+
+        def chosen(**options):
+            return 'chosen_shardings' in shardcall.explain(text, **options).to_dict()
+
+        for search, expected in (('none', False), ('small', True), ('all', True)):
+            self.assertEqual(chosen(search=search), expected, search)
+        self.assertTrue(chosen())
+        self.assertFalse(chosen(search='all', conflicts='wait'))
+        with self.assertRaises(shardcall.Error) as raised:
+            shardcall.partition(text, search='deep')
+        self.assertEqual(raised.exception.code, 'E213')
+        self.assertEqual(raised.exception.fix, 'leave search out for one in small programs')
+
     def test_plans_are_compared_for_the_machine_that_is_given(self):
         text = """HloModule m, num_partitions=4
             ENTRY main {

@@ -21,6 +21,7 @@ class Settings:
     conflicts: str
     cost: str
     max_memory: int
+    search: str
     strict: bool
     report: str
     only_partition: bool = False  # compile nothing
@@ -38,13 +39,12 @@ def _one_of(settings):
 
 
 def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
-             max_memory=0, strict=False, report=''):
-    _core.check_conflicts(conflicts)
-    _core.check_cost(cost)
+             max_memory=0, search='small', strict=False, report=''):
+    _core.check_options(conflicts, cost, search)
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
                 conflicts=conflicts, cost=cost,
-                max_memory=options.count('max_memory', max_memory),
+                max_memory=options.count('max_memory', max_memory), search=search,
                 strict=bool(strict), report=os.fspath(report))
 
 

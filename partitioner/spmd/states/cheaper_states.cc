@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/states/cheaper_states.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/spmd/states/min_sum.h"
+#include "shardcall/partitioner/spmd/states/state_graph.h"
+#include "shardcall/partitioner/spmd/states/state_offers.h"
+#include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/base/stop.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace {
+
+// How much is tried, by the size of a program.
+struct Effort {
+  size_t most_terms;
+  int states;         // of a value
+  int rounds;         // the first, and those among the neighbours of what was found
+  int neighbours;     // states of a value then
+  double decided;     // combinations of an op's states that are decided one by one, at most,
+  int64_t decisions;  // and of all ops
+  size_t table;       // entries of the largest one
+};
+constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14},
+                               {40, 5, 3, 8, 128, 1000, 1 << 14},
+                               {100, 4, 2, 5, 0, 0, 1 << 10},
+                               {SIZE_MAX, 3, 1, 0, 0, 0, 1 << 8}};
+
+const Effort& EffortFor(size_t terms) {
+  return *absl::c_find_if(kEfforts, [&](const Effort& e) { return terms <= e.most_terms; });
+}
+
+std::vector<int> Solve(StateGraph& graph, bool shared_copies, const Effort& effort) {
+  std::vector<int> sizes;
+  for (const StateGraph::Value& v : graph.values()) {
+    sizes.push_back(static_cast<int>(v.states.size()));
+  }
+  std::vector<CostTable> tables;
+  for (const StateGraph::Term& term : graph.terms()) {
+    if (absl::c_all_of(term.values, [&](int v) { return sizes[v] == 1; })) continue;
+    graph.AddTables(term, shared_copies, effort.decided, &sizes, &tables);
+  }
+  std::vector<int> states = MinimizeSum(sizes, std::move(tables), effort.table);
+  states.resize(graph.values().size());
+  return states;
+}
+
+class Search {
+ public:
+  Search(const Program& program, RuleTable& rules, const SpmdOptions& options, PlanMemo& memo,
+         const PropagationResult& propagation, Plan* plan)
+      : program_(program),
+        rules_(rules),
+        options_(options),
+        memo_(memo),
+        plan_(*plan),
+        graph_(program, propagation, rules, options, memo),
+        effort_(EffortFor(graph_.terms().size())),
+        best_(graph_.values().size(), nullptr),
+        propagated_bytes_(plan->bytes),
+        most_seconds_(0.9 * plan->seconds),
+        most_memory_(MemoryOf(propagation)) {
+    // Little memory does not matter, as long as no bound forbids it.
+    const int64_t left = options.max_memory > most_memory_ ? options.max_memory - most_memory_ : 0;
+    graph_.LimitDecisions(effort_.decisions);
+    most_memory_ +=
+        std::min(left, std::max(RoomForLoops(most_memory_, options.max_memory), kLittleMemory));
+  }
+
+  // True if it has found a plan that takes less time.
+  absl::StatusOr<bool> Run() {
+    if (graph_.values().empty()) return false;
+    StateOffers offers(graph_, effort_.states);
+    offers.NearTraffic();
+    offers.Everywhere();
+    // Small arrays are best gathered once, and what follows computed on all devices.
+    SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated()).status());
+    for (int round = 0; round < effort_.rounds; ++round) {
+      bool better = false;
+      for (const bool shared_copies : {false, true}) {
+        const std::vector<int> states = Solve(graph_, shared_copies, effort_);
+        SHARDCALL_ASSIGN_OR_RETURN(const bool taken, Try(states));
+        better = better || taken;
+      }
+      if (!better && round > 0) break;
+      StateOffers(graph_, effort_.neighbours).Neighbours(Best());
+    }
+    return found_.has_value();
+  }
+  PropagationResult TakeFound() { return *std::move(found_); }
+
+ private:
+  static constexpr int64_t kLittleMemory = int64_t{64} << 20;
+
+  // Plans the states, and takes them if that is the best plan so far.
+  absl::StatusOr<bool> Try(const std::vector<int>& states) {
+    PropagationResult result = graph_.With(states);
+    absl::StatusOr<Plan> made = MakePlan(program_, result, rules_, options_, &memo_);
+    if (!made.ok()) {
+      SHARDCALL_RETURN_IF_ERROR(CheckStop());
+      return false;
+    }
+    // More bytes have to save time that counts.
+    const bool slower = made->seconds >= plan_.seconds * (1 - 1e-9);
+    const bool dearer = made->bytes > propagated_bytes_ && made->seconds > most_seconds_;
+    if (slower || dearer || MemoryOf(result) > most_memory_) return false;
+    plan_ = *std::move(made);
+    found_ = std::move(result);
+    for (size_t v = 0; v < states.size(); ++v) best_[v] = graph_.values()[v].states[states[v]];
+    return true;
+  }
+
+  std::vector<int> AllReplicated() {
+    std::vector<int> out;
+    for (const StateGraph::Value& v : graph_.values()) {
+      const auto whole = absl::c_find_if(v.states, [](const auto* s) { return s->IsReplicated(); });
+      out.push_back(whole == v.states.end() ? 0 : static_cast<int>(whole - v.states.begin()));
+    }
+    return out;
+  }
+
+  // The numbers of the best states.
+  std::vector<int> Best() {
+    std::vector<int> out(best_.size(), 0);
+    for (size_t v = 0; v < best_.size(); ++v) {
+      const auto& states = graph_.values()[v].states;
+      if (best_[v] != nullptr)
+        out[v] = static_cast<int>(absl::c_find(states, best_[v]) - states.begin());
+    }
+    return out;
+  }
+
+  int64_t MemoryOf(const PropagationResult& result) {
+    int64_t memory = -1;
+    return PlanTable(program_, result, options_, &memo_.copies, &memory).WantedMemory();
+  }
+
+  const Program& program_;
+  RuleTable& rules_;
+  const SpmdOptions& options_;
+  PlanMemo& memo_;
+  Plan& plan_;
+  StateGraph graph_;
+  const Effort& effort_;
+  std::vector<const Sharding*> best_;  // by value; null: that of propagation
+  const double propagated_bytes_, most_seconds_;
+  int64_t most_memory_;
+  std::optional<PropagationResult> found_;
+};
+
+}  // namespace
+
+absl::Status ChooseCheaperStates(const Program& program, RuleTable& rules,
+                                 const SpmdOptions& options, PlanMemo& memo,
+                                 PropagationResult* propagation, Plan* plan) {
+  if (!LooksAhead(program, options)) return absl::OkStatus();
+  const double bytes = plan->bytes, seconds = plan->seconds;
+  Search search(program, rules, options, memo, *propagation, plan);
+  SHARDCALL_ASSIGN_OR_RETURN(const bool found, search.Run());
+  if (!found) return absl::OkStatus();
+  PropagationResult chosen = search.TakeFound();
+  for (int l = 0; l < program.leaves.num_leaves(); ++l) {
+    const Sharding* const before = propagation->sharding[l];
+    if (chosen.sharding[l] != before) chosen.propagated[LeafId(l)] = before;
+  }
+  chosen.propagated_bytes = bytes;
+  chosen.propagated_seconds = seconds;
+  *propagation = std::move(chosen);
+  return absl::OkStatus();
+}
+
+}  // namespace internal
+}  // namespace shardcall

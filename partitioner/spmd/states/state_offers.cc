@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/spmd/states/state_offers.h"
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
+
+namespace shardcall {
+inline namespace internal {
+
+void StateOffers::Add(LeafId leaf, const Sharding* state) {
+  const int v = graph_.value_of(leaf);
+  const Program& program = graph_.program();
+  if (v < 0 || state == nullptr || state->mesh() != program.mesh || !state->partial().empty() ||
+      state->is_maximal() || !state->manual().empty()) {
+    return;
+  }
+  StateGraph::Value& value = graph_.values()[v];
+  if (static_cast<int>(value.states.size()) >= most_) return;
+  if (absl::c_linear_search(value.states, state)) return;
+  const Shape* const shape = program.LeafShape(leaf);
+  for (int d = 0; d < state->rank(); ++d) {
+    if (shape->dim(d) % state->num_shards(d) != 0) return;
+  }
+  value.states.push_back(state);
+  added_.push_back({v, state});
+}
+
+// What a sum over devices can be reduced to: each device has all of it, or a part.
+void StateOffers::AddSum(LeafId leaf, const Sharding& made) {
+  Context& context = graph_.program().module.context();
+  ShardingBuilder whole(made);
+  whole.partial.clear();
+  Add(leaf, whole.Intern(context));
+  for (int d = 0; !made.partial().empty() && d < made.rank(); ++d) {
+    ShardingBuilder scattered = whole;
+    scattered.dims[d].insert(scattered.dims[d].end(), made.partial().begin(), made.partial().end());
+    Add(leaf, scattered.Intern(context));
+  }
+}
+
+void StateOffers::Project(const StateGraph::Term& term, size_t t, const Sharding& state,
+                          bool sums) {
+  const Program& program = graph_.program();
+  Context& context = program.module.context();
+  if (graph_.IsPointwise(term)) {
+    for (LeafId leaf : term.leaves) {
+      if (program.LeafShape(leaf)->rank() == state.rank()) Add(leaf, &state);
+    }
+    return;
+  }
+  const ShardingRule& rule = graph_.rule(term);
+  FactorAssignment a(rule, program.mesh, {}, FactorsAllowedByRule(rule));
+  a.Project(static_cast<int>(t), state);
+  a.Normalize();
+  for (size_t u = 0; u < term.leaves.size(); ++u) {
+    if (u == t || graph_.value_of(term.leaves[u]) < 0) continue;
+    if (sums) {
+      AddSum(term.leaves[u], *a.TensorSharding(context, static_cast<int>(u)));
+    } else {
+      Add(term.leaves[u], a.DimSharding(context, static_cast<int>(u)));
+    }
+  }
+}
+
+void StateOffers::Spread() {
+  while (!added_.empty()) {
+    const auto [v, state] = added_.front();
+    added_.pop_front();
+    const LeafId leaf = graph_.values()[v].leaf;
+    for (int t : graph_.values()[v].terms) {
+      const StateGraph::Term& term = graph_.term(t);
+      for (size_t k = 0; k < term.leaves.size(); ++k) {
+        if (term.leaves[k] != leaf) continue;
+        if (term.op.valid()) {
+          Project(term, k, *state, /*sums=*/false);
+        } else {
+          for (LeafId other : term.leaves) Add(other, state);
+        }
+      }
+    }
+  }
+}
+
+void StateOffers::NearTraffic() {
+  for (const StateGraph::Term& term : graph_.terms()) {
+    if (!term.op.valid()) {
+      const Sharding* const from = graph_.FirstState(term, 0);
+      const Sharding* const to = term.output >= 0 ? graph_.output(term.output)
+                                                  : graph_.FirstState(term, term.leaves.size() - 1);
+      if (from == to) continue;
+      Add(term.leaves.front(), to);
+      Add(term.leaves.back(), from);
+      continue;
+    }
+    const Decision& d = graph_.FirstDecision(term);
+    if (d.bytes == 0) continue;
+    const size_t operands = d.operands.size();
+    for (size_t k = 0; k < operands; ++k) Add(term.leaves[k], d.operands[k]);
+    for (size_t k = 0; k < d.produced.size(); ++k) {
+      if (d.produced[k] != nullptr) AddSum(term.leaves[operands + k], *d.produced[k]);
+    }
+    for (size_t k = 0; k < term.leaves.size(); ++k) {
+      const Sharding* const s = graph_.FirstState(term, k);
+      if (s != nullptr && s->HasShardedDim()) Project(term, k, *s, /*sums=*/true);
+    }
+  }
+  Spread();
+}
+
+void StateOffers::Everywhere() {
+  const Program& program = graph_.program();
+  Context& context = program.module.context();
+  AxisList all;
+  for (int a = 0; a < program.mesh->num_axes(); ++a) all.push_back(program.mesh->FullAxis(a));
+  for (const StateGraph::Value& v : graph_.values()) {
+    const int rank = program.LeafShape(v.leaf)->rank();
+    Add(v.leaf, ReplicatedSharding(context, program.mesh, rank));
+    for (int d = 0; d < rank; ++d) {
+      ShardingBuilder b(program.mesh, rank);
+      b.dims[d] = all;
+      Add(v.leaf, b.Intern(context));
+    }
+  }
+  added_.clear();
+}
+
+void StateOffers::Neighbours(absl::Span<const int> states) {
+  const Program& program = graph_.program();
+  const BaseMesh& mesh = *program.mesh;
+  Context& context = program.module.context();
+  for (size_t n = 0; n < graph_.values().size(); ++n) {
+    StateGraph::Value& v = graph_.values()[n];
+    v.states = {v.states[states[n]]};
+  }
+  std::vector<bool> near(graph_.values().size(), false);
+  for (const StateGraph::Term& term : graph_.terms()) {
+    const bool sends = !term.op.valid() || graph_.FirstDecision(term).bytes > 0;
+    for (int v : term.values) near[v] = near[v] || sends;
+  }
+  for (size_t n = 0; n < near.size(); ++n) {
+    if (!near[n]) continue;
+    const StateGraph::Value& v = graph_.values()[n];
+    const Sharding* const now = v.states[0];
+    for (int a = 0; a < mesh.num_axes(); ++a) {
+      const AxisRef axis = mesh.FullAxis(a);
+      ShardingBuilder without(*now);
+      for (AxisList& dim : without.dims) dim = Minus(mesh, dim, {axis});
+      Add(v.leaf, without.Intern(context));
+      for (int d = 0; d < now->rank(); ++d) {
+        ShardingBuilder front = without, back = without;
+        front.dims[d].insert(front.dims[d].begin(), axis);
+        back.dims[d].push_back(axis);
+        Add(v.leaf, front.Intern(context));
+        Add(v.leaf, back.Intern(context));
+      }
+    }
+  }
+  added_.clear();
+}
+
+}  // namespace internal
+}  // namespace shardcall

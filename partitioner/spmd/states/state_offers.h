@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which states the values of a StateGraph may have.
+#ifndef SHARDCALL_PARTITIONER_SPMD_STATES_STATE_OFFERS_H_
+#define SHARDCALL_PARTITIONER_SPMD_STATES_STATE_OFFERS_H_
+
+#include <deque>
+#include <utility>
+
+#include "shardcall/partitioner/spmd/states/state_graph.h"
+
+namespace shardcall {
+inline namespace internal {
+
+class StateOffers {
+ public:
+  // No value gets more than `most` states.
+  StateOffers(StateGraph& graph, int most) : graph_(graph), most_(most) {}
+
+  // What ops that send something take their operands as and make their results in, and what fits
+  // the states of their operands and results; for other values what follows from these by rules,
+  // near ones first.
+  void NearTraffic();
+  // Beside that, replicated, and sharded over all axes in one dimension.
+  void Everywhere();
+  // The values of terms that take time keep the state `states` and get those that differ from it by
+  // the place of one axis; all others keep it alone.
+  void Neighbours(absl::Span<const int> states);
+
+ private:
+  void Add(LeafId leaf, const Sharding* state);
+  void AddSum(LeafId leaf, const Sharding& made);
+  // From tensor t of an op in that state to all others.
+  void Project(const StateGraph::Term& term, size_t t, const Sharding& state, bool sums);
+  void Spread();
+
+  StateGraph& graph_;
+  const int most_;
+  std::deque<std::pair<int, const Sharding*>> added_;  // value, state
+};
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_SPMD_STATES_STATE_OFFERS_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shardings that are chosen for the whole program, in place of those that are propagated.
+#include "shardcall/partitioner/spmd/states/cheaper_states.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/propagation/reasons.h"
+#include "tests/support/verify_text.h"
+
+namespace shardcall {
+namespace {
+
+using testing::HasSubstr;
+
+TextOptions Searching(StateSearch search = StateSearch::kSmall) {
+  TextOptions options;
+  options.search = search;
+  return options;
+}
+
+std::unique_ptr<PartitionedProgram> Partitioned(const std::string& text,
+                                                const TextOptions& options = Searching()) {
+  auto p = PartitionText(text, options);
+  EXPECT_TRUE(p.ok()) << p.status();
+  return *std::move(p);
+}
+
+double Bytes(const std::string& text, StateSearch search = StateSearch::kSmall) {
+  return TotalBytesMoved(Partitioned(text, Searching(search))->local);
+}
+
+std::string ShardingOf(const PartitionedProgram& p, absl::string_view name) {
+  const Program& program = p.global->program;
+  for (int n = 0; n < program.module.num_instructions(); ++n) {
+    if (program.module.instr(InstrId(n)).name != name) continue;
+    return p.global->shardings.sharding[program.leaves.leaf(InstrId(n)).value]->ToString();
+  }
+  return "none";
+}
+
+// A sum over a sharded contraction, to which a sharded value is added after other ops.
+constexpr char kSum[] = R"(HloModule m, num_partitions=8
+ENTRY main {
+  x = f32[1024,4096] parameter(0), sharding={devices=[1,8]<=[8]}
+  w = f32[4096,1024] parameter(1), sharding={devices=[8,1]<=[8]}
+  v = f32[1024,1024] parameter(2), sharding={devices=[8,1]<=[8]}
+  p = f32[1024,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[1024,1024] tanh(p)
+  s = f32[1024,1024] multiply(t, t)
+  ROOT r = f32[1024,1024] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}, sharding={devices=[1,8]<=[8]}
+})";
+
+TEST(CheaperStates, ASumIsScatteredAndWhatFollowsIsComputedInShards) {
+  const double whole = 4 * 1024 * 1024 * 7 / 8;
+  EXPECT_EQ(Bytes(kSum, StateSearch::kNone), 2 * whole);  // an all-reduce
+  const auto p = Partitioned(kSum);
+  EXPECT_EQ(TotalBytesMoved(p->local), 2 * whole);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kReduceScatter), 1);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kAllReduce), 0);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kAllGather), 1);  // of s, where the product needs it
+  EXPECT_NE(ShardingOf(*p, "t"),
+            ShardingOf(*Partitioned(kSum, Searching(StateSearch::kNone)), "t"));
+}
+
+TEST(CheaperStates, ResultsAreThoseOfOneDevice) {
+  for (const StateSearch search : {StateSearch::kSmall, StateSearch::kAll}) {
+    EXPECT_EQ(
+        WhyNotEqual(absl::StrReplaceAll(kSum, {{"1024", "16"}, {"4096", "32"}, {"tanh", "negate"}}),
+                    Searching(search)),
+        "");
+  }
+}
+
+TEST(CheaperStates, WhatIsAnnotatedStaysAsItIs) {
+  const std::string text =
+      absl::StrReplaceAll(kSum, {{"tanh(p)", "tanh(p), sharding={replicated}"}});
+  const auto p = Partitioned(text);
+  EXPECT_EQ(ShardingOf(*p, "t"), "[{}, {}]");
+  EXPECT_EQ(TotalBytesMoved(p->local), 2 * 4.0 * 1024 * 1024 * 7 / 8);
+}
+
+// Or an open result would be a surprise: gradients of replicated weights are replicated.
+TEST(CheaperStates, AnOpenResultIsWhatIsPropagated) {
+  const std::string text = absl::StrReplaceAll(
+      kSum,
+      {{"num_partitions=8", "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}"},
+       {"ROOT r = f32[1024,1024] dot(s, v), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={1}, sharding={devices=[1,8]<=[8]}",
+        "ROOT r = f32[1024,1024] negate(s)"}});
+  const auto p = Partitioned(text);
+  EXPECT_EQ(p->global->shardings.outputs[0]->ToString(), "[{}, {}]");
+}
+
+// Three ops read a small array, each of which would gather it or its own result: latency counts.
+constexpr char kSmallArray[] = R"(HloModule m, num_partitions=8
+ENTRY main {
+  a = f32[512] parameter(0), sharding={devices=[8]<=[8]}
+  b = f32[512] parameter(1)
+  h = f32[256] slice(a), slice={[0:256]}
+  c = f32[512] multiply(b, a)
+  d = f32[512] multiply(c, a)
+  k = f32[256] custom-call(h), custom_call_target="Sharding", sharding={devices=[8]<=[8]}
+  e = f32[512] custom-call(d), custom_call_target="Sharding", sharding={replicated}
+  ROOT r = (f32[256], f32[512]) tuple(k, e)
+})";
+
+TEST(CheaperStates, ASmallArrayIsGatheredOnceForAll) {
+  const auto before = Partitioned(kSmallArray, Searching(StateSearch::kNone)),
+             after = Partitioned(kSmallArray);
+  EXPECT_EQ(before->local.collectives.size(), 3u);
+  ASSERT_EQ(after->local.collectives.size(), 1u);
+  EXPECT_EQ(after->local.collectives[0].opcode, Opcode::kAllGather);
+  EXPECT_EQ(WhyNotEqual(kSmallArray, Searching()), "");
+}
+
+// The carried array is cut by what follows the loop; inside it a product needs it whole.
+TEST(CheaperStates, ALoopCarriesWhatItsBodyNeeds) {
+  const std::string text = R"(HloModule m, num_partitions=8
+body {
+  b = (s32[], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  c = f32[256,256] get-tuple-element(b), index=1
+  t = f32[256,256] transpose(c), dimensions={1,0}
+  s = f32[256,256] add(c, t)
+  ROOT r = (s32[], f32[256,256]) tuple(n, s)
+}
+condition {
+  b = (s32[], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  trips = s32[] constant(16)
+  ROOT l = pred[] compare(i, trips), direction=LT
+}
+ENTRY main {
+  x = f32[256,256] parameter(0), sharding={devices=[8,1]<=[8]}
+  zero = s32[] constant(0)
+  init = (s32[], f32[256,256]) tuple(zero, x)
+  loop = (s32[], f32[256,256]) while(init), condition=condition, body=body
+  y = f32[256,256] get-tuple-element(loop), index=1
+  ROOT z = f32[256,256] negate(y), sharding={devices=[8,1]<=[8]}
+})";
+  const double shard = 4 * 256 * 256 / 8 * 7.0 / 8;
+  EXPECT_EQ(Bytes(text, StateSearch::kNone), 16 * shard);  // an all-to-all an iteration
+  EXPECT_EQ(Bytes(text), 8 * shard);                       // one gather
+  EXPECT_EQ(WhyNotEqual(text, Searching()), "");
+}
+
+TEST(CheaperStates, LargeProgramsAreSearchedOnDemand) {
+  std::string chain = "  n0 = f32[1024,1024] negate(p)\n";
+  for (int k = 1; k <= kMostInSmallProgram; ++k) {
+    absl::StrAppend(&chain, "  n", k, " = f32[1024,1024] negate(n", k - 1, ")\n");
+  }
+  const std::string text =
+      absl::StrReplaceAll(kSum, {{"  t = ", chain + "  t = "},
+                                 {"tanh(p)", absl::StrCat("tanh(n", kMostInSmallProgram, ")")}});
+  EXPECT_TRUE(Partitioned(text)->global->shardings.propagated.empty());
+  const auto all = Partitioned(text, Searching(StateSearch::kAll));
+  EXPECT_GT(all->global->shardings.propagated.size(), kMostInSmallProgram);
+  EXPECT_EQ(CountOpcode(*all, Opcode::kReduceScatter), 1);
+}
+
+TEST(CheaperStates, AnOrderOfConflictsThatIsGivenMeansWhatIsPropagated) {
+  PartitionOptions options = ToRunOptions(Searching()).partition;
+  options.conflicts = ConflictOrder::kWait;
+  const auto p = Partition(*ParseText(kSum), options);
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_TRUE((*p)->global->shardings.propagated.empty());
+}
+
+TEST(CheaperStates, ReportAndReasonsSayWhatWasChosen) {
+  const auto p = Partitioned(kSum);
+  Reasons reasons(p->global->program, p->global->shardings);
+  const auto chosen = nlohmann::json::parse(ReportJson(*p, {}))["chosen_shardings"];
+  EXPECT_LT(chosen["seconds"], chosen["propagated_seconds"]);
+  ASSERT_EQ(chosen["values"].size(), 2u);  // p and t; s is gathered as it is made
+  EXPECT_EQ(chosen["values"][1]["name"], "t");
+  EXPECT_EQ(chosen["values"][1]["propagated"], "[{}, {}]");
+  EXPECT_EQ(chosen["values"][1]["chosen"], ShardingOf(*p, "t"));
+  EXPECT_THAT(Explain(*p, {}, ExplainFormat::kText),
+              HasSubstr("chosen shardings: 2 values, other than propagated: "));
+  for (const auto& [leaf, before] : p->global->shardings.propagated) {
+    EXPECT_EQ(reasons.Of(leaf),
+              "chosen: the program takes less time so than with [{}, {}], which is propagated");
+  }
+}
+
+TEST(CheaperStates, EqualModulesAreCutAlike) {
+  const std::string renamed = absl::StrReplaceAll(kSum, {{"  x = ", "  zz = "},
+                                                         {"dot(x, w)", "dot(zz, w)"},
+                                                         {"  t = ", "  aa = "},
+                                                         {"(t, t)", "(aa, aa)"}});
+  EXPECT_EQ(ShardingOf(*Partitioned(renamed), "aa"), ShardingOf(*Partitioned(kSum), "t"));
+}
+
+TEST(CheaperStates, SearchesHaveNames) {
+  for (const StateSearch s : {StateSearch::kNone, StateSearch::kSmall, StateSearch::kAll}) {
+    EXPECT_EQ(*ParseStateSearch(StateSearchName(s)), s);
+  }
+  EXPECT_THAT(ParseStateSearch("deep"), Fails("E213", "none, small or all"));
+}
+
+}  // namespace
+}  // namespace shardcall
