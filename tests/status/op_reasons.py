@@ -79,8 +79,6 @@ REASONS = {
     ('cholesky', 'column'): FACTORED,
     ('triangular-solve', 'row'): SOLVED,
     ('triangular-solve', 'column'): SOLVED,
-    ('gather', 'lookups'): 'Not done: the cost model counts all of x as read, not only the rows '
-                           'that are looked up',
     ('gather', 'rows+lookups'): 'a lookup may be of any device\'s rows; the lookups are few',
     ('gather', 'part'): 'Not done: cut x first, as each lookup takes the same part',
     ('scatter', 'updates'): ANY_ROW,

@@ -31,7 +31,8 @@ struct Effort {
 constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14},
                                {40, 5, 3, 8, 128, 1000, 1 << 14},
                                {100, 4, 2, 5, 0, 0, 1 << 10},
-                               {SIZE_MAX, 3, 1, 0, 0, 0, 1 << 8}};
+                               {200, 3, 1, 0, 0, 0, 1 << 8},
+                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10}};
 
 const Effort& EffortFor(size_t terms) {
   return *absl::c_find_if(kEfforts, [&](const Effort& e) { return terms <= e.most_terms; });
@@ -64,8 +65,9 @@ class Search {
         graph_(program, propagation, rules, options, memo),
         effort_(EffortFor(graph_.terms().size())),
         best_(graph_.values().size(), nullptr),
+        propagated_fallbacks_(plan->fallbacks.size()),
         propagated_bytes_(plan->bytes),
-        most_seconds_(0.9 * plan->seconds),
+        most_seconds_(kMuchLess * plan->seconds),
         most_memory_(MemoryOf(propagation)) {
     // Little memory does not matter, as long as no bound forbids it.
     const int64_t left = options.max_memory > most_memory_ ? options.max_memory - most_memory_ : 0;
@@ -97,6 +99,7 @@ class Search {
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
+  static constexpr double kMuchLess = 0.45;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
 
   // Plans the states, and takes them if that is the best plan so far.
@@ -110,7 +113,8 @@ class Search {
     // More bytes have to save time that counts.
     const bool slower = made->seconds >= plan_.seconds * (1 - 1e-9);
     const bool dearer = made->bytes > propagated_bytes_ && made->seconds > most_seconds_;
-    if (slower || dearer || MemoryOf(result) > most_memory_) return false;
+    const bool gathers = made->fallbacks.size() > propagated_fallbacks_;
+    if (slower || dearer || gathers || MemoryOf(result) > most_memory_) return false;
     plan_ = *std::move(made);
     found_ = std::move(result);
     for (size_t v = 0; v < states.size(); ++v) best_[v] = graph_.values()[v].states[states[v]];
@@ -150,7 +154,8 @@ class Search {
   StateGraph graph_;
   const Effort& effort_;
   std::vector<const Sharding*> best_;  // by value; null: that of propagation
-  const double propagated_bytes_, most_seconds_;
+  const size_t propagated_fallbacks_;
+  const double propagated_bytes_, most_seconds_;  // with more bytes
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
 };

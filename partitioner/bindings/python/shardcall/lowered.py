@@ -17,6 +17,12 @@ def settings_of(program):
     return getattr(program, '_settings', None) if is_lowered(program) else None
 
 
+def searched(settings):
+    """What the function is searched as where it is compiled."""
+    import jax
+    return settings.searched(jax.default_backend())
+
+
 def to_hlo(program):
     """(a serialised HloModuleProto, its name, the number of partitions)."""
     return _converted(program.compiler_ir('stablehlo'))

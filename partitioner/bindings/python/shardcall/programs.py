@@ -95,7 +95,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         allowed = allowed or settings.allow_replicate
         conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
         cost = cost or settings.cost
-        search = settings.search if search == 'small' else search
+        search = _lowered.searched(settings) if search == 'small' else search
     made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
@@ -196,7 +196,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs the shardings of values that nothing annotates are chosen together
         by cost, in place of those that propagation gives: 'none'; 'small', those of up to 200
-        instructions; 'all', large ones too, whose planning then takes several times as long
+        instructions; 'all', large ones too, whose planning then takes 10 to 30 times as long
         (E213). Without effect where `conflicts` is an order.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.

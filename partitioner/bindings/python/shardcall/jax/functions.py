@@ -25,7 +25,7 @@ compat.register_exclusion(__file__)
 def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
                 allow_replicate: Targets = (), max_reshard_bytes: int = 0,
                 conflicts: str = 'cheapest', cost: str = '', max_memory: int = 0,
-                search: str = 'small', strict: bool = False, report: Path = '') -> Iterator[None]:
+                search: str = '', strict: bool = False, report: Path = '') -> Iterator[None]:
     """Within it, what jax.jit compiles for several devices is partitioned by shardcall.
 
         with sj.partitioner(rules={'my_norm': '... d, d -> ... d'}):
@@ -41,7 +41,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       cost: the machine, as of `shardcall.partition` (E211).
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs shardings are chosen together by cost, as of
-        `shardcall.partition` (E213).
+        `shardcall.partition` (E213); '': 'small', but 'none' on host devices without `cost`.
       strict: what cannot be taken over is an error, not a warning.
       report: a folder: each program that is compiled writes a page and JSON there. A
         folder that cannot be written is a warning (W209).
@@ -156,7 +156,7 @@ class Jitted(_core.Dispatch):
 
 def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
         allow_replicate: Targets = (), max_reshard_bytes: int = 0, conflicts: str = 'cheapest',
-        cost: str = '', max_memory: int = 0, search: str = 'small', strict: bool = False,
+        cost: str = '', max_memory: int = 0, search: str = '', strict: bool = False,
         report: Path = '', **options: Any) -> Any:
     """jax.jit with shardcall's partitioner.
 

@@ -26,6 +26,13 @@ class Settings:
     report: str
     only_partition: bool = False  # compile nothing
 
+    def searched(self, platform):
+        """What is not said: the plans of host devices are not searched by the costs of other
+        machines, which compute much and send little."""
+        if self.search:
+            return self.search
+        return 'none' if platform == 'cpu' and not self.cost else 'small'
+
     def to_partition_only(self):
         return _one_of(dataclasses.replace(self, only_partition=True, report=''))
 
@@ -39,8 +46,8 @@ def _one_of(settings):
 
 
 def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
-             max_memory=0, search='small', strict=False, report=''):
-    _core.check_options(conflicts, cost, search)
+             max_memory=0, search='', strict=False, report=''):
+    _core.check_options(conflicts, cost, search or 'small')
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
                 conflicts=conflicts, cost=cost,
