@@ -2,8 +2,8 @@
 // How far plans are from the best ones: small random programs, each planned by the partitioner and
 // by exhaustive search.
 //
-//   plan_search [--seed=S] [--count=N] [--most=P] [--show=R] [--geometric_mean=G] [--worst=W]
-//               [FILE...]
+//   plan_search [--seed=S] [--count=N] [--most=P] [--search=none] [--show=R]
+//               [--geometric_mean=G] [--worst=W] [FILE...]
 //
 // N programs that have at most P states in all, from seed S on; or the files. Prints those whose
 // plan takes R times the time of the best or more, and a summary. Exit status 1 if the geometric
@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "shardcall/partitioner/spmd/plan/state_search.h"
 #include "tests/plan_search/search.h"
 #include "tests/plan_search/small_graphs.h"
 
@@ -29,6 +30,7 @@ namespace {
 struct Flags {
   int64_t seed = 1, count = 100, most = 10000;
   double show = 1e9, geometric_mean = 1e9, worst = 1e9;
+  StateSearch search = StateSearch::kSmall;
   std::vector<std::string> files;
 };
 
@@ -36,7 +38,7 @@ class Summary {
  public:
   // Returns false if the program was not searched.
   bool Add(const std::string& name, const std::string& text, const Flags& flags) {
-    const absl::StatusOr<SearchResult> found = SearchPlans(text, flags.most);
+    const absl::StatusOr<SearchResult> found = SearchPlans(text, flags.most, flags.search);
     if (!found.ok()) {
       std::printf("%s: %s\n%s", name.c_str(), found.status().ToString().c_str(), text.c_str());
       ++errors_;
@@ -72,6 +74,12 @@ class Summary {
   double logs_ = 0, worst_ = 1;
 };
 
+bool ReadSearch(absl::string_view text, StateSearch* search) {
+  const absl::StatusOr<StateSearch> read = ParseStateSearch(text);
+  if (read.ok()) *search = *read;
+  return read.ok();
+}
+
 int Run(const Flags& flags) {
   Summary summary;
   for (const std::string& path : flags.files) {
@@ -104,6 +112,7 @@ int main(int argc, char** argv) {
                       : name == "show"           ? absl::SimpleAtod(value, &flags.show)
                       : name == "geometric_mean" ? absl::SimpleAtod(value, &flags.geometric_mean)
                       : name == "worst"          ? absl::SimpleAtod(value, &flags.worst)
+                      : name == "search"         ? shardcall::ReadSearch(value, &flags.search)
                                                  : false;
     if (!read) {
       std::fprintf(stderr, "plan_search: what is %s?\n", argv[k]);

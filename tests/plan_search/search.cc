@@ -155,14 +155,17 @@ class Search {
 
 }  // namespace
 
-absl::StatusOr<SearchResult> SearchPlans(const std::string& text, int64_t most) {
+absl::StatusOr<SearchResult> SearchPlans(const std::string& text, int64_t most,
+                                         StateSearch search) {
   SHARDCALL_ASSIGN_OR_RETURN(Module module,
                              ParseModule(std::make_shared<const std::string>(text),
                                          std::make_shared<Context>(), "graph.hlo", &TestTargets()));
   PartitionOptions options;
   options.targets = &TestTargets();
+  options.spmd.search = search;
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PartitionedProgram> program,
                              Partition(std::move(module), options));
+  options.spmd.search = StateSearch::kAll;  // ops have as many candidates, whoever is compared
   return Search(*program->global, options.spmd).Run(program->plan, most);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "shardcall/partitioner/spmd/plan/options.h"
 
 namespace shardcall {
 
@@ -20,8 +21,8 @@ struct SearchResult {
   std::string best;                         // its shardings where they differ, a line each
 };
 
-// Errors: those of parsing and partitioning.
-absl::StatusOr<SearchResult> SearchPlans(const std::string& text, int64_t most);
+// `search`: the partitioner's own. Errors: those of parsing and partitioning.
+absl::StatusOr<SearchResult> SearchPlans(const std::string& text, int64_t most, StateSearch search);
 
 }  // namespace shardcall
 

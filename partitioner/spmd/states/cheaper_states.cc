@@ -135,8 +135,8 @@ class Search {
     std::vector<int> out(best_.size(), 0);
     for (size_t v = 0; v < best_.size(); ++v) {
       const auto& states = graph_.values()[v].states;
-      if (best_[v] != nullptr)
-        out[v] = static_cast<int>(absl::c_find(states, best_[v]) - states.begin());
+      if (best_[v] == nullptr) continue;
+      out[v] = static_cast<int>(absl::c_find(states, best_[v]) - states.begin());
     }
     return out;
   }
@@ -155,7 +155,8 @@ class Search {
   const Effort& effort_;
   std::vector<const Sharding*> best_;  // by value; null: that of propagation
   const size_t propagated_fallbacks_;
-  const double propagated_bytes_, most_seconds_;  // with more bytes
+  const double propagated_bytes_;
+  const double most_seconds_;  // of a plan that sends more
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
 };

@@ -28,9 +28,12 @@ StateGraph::StateGraph(const Program& program, const PropagationResult& propagat
   if (!values_.empty()) FindTerms();
 }
 
+// Not an op of very many operands or results: it has as many ways to run.
 bool StateGraph::IsPriced(InstrId id) {
+  constexpr size_t kMostLeaves = 64;
   const Instruction& instr = module_.instr(id);
-  return program_.annotation[id.value] == AnnotationKind::kNone &&
+  return LeavesOf(id).size() <= kMostLeaves &&
+         program_.annotation[id.value] == AnnotationKind::kNone &&
          program_.region_of[id.value] == 0 &&
          !HasTrait(instr.opcode, kSideEffect | kCollectiveOp) &&
          rules_.op_class(id) == OpClass::kRule && !rules_.PartitionedByCallback(id) &&

@@ -88,7 +88,7 @@ class StateGraph {
   };
   void AddWay(const Term& term, absl::Span<const Sharding* const> states, std::vector<Way>* ways);
   std::vector<Way> WaysOf(const Term& term);
-  // By way and state of each leaf that differs from those before it: what reshards it.
+  // Of each leaf that differs from those before it: what reshards it, by its state and then by way.
   struct LeafMoves {
     int place;  // among the term's values; -1: its state is given
     std::vector<double> seconds;
