@@ -67,6 +67,7 @@ class Search {
         best_(graph_.values().size(), nullptr),
         propagated_fallbacks_(plan->fallbacks.size()),
         propagated_bytes_(plan->bytes),
+        worthwhile_seconds_((1 - kWorthwhile) * plan->seconds),
         most_seconds_(kMuchLess * plan->seconds),
         most_memory_(MemoryOf(propagation)) {
     // Little memory does not matter, as long as no bound forbids it.
@@ -99,7 +100,7 @@ class Search {
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
-  static constexpr double kMuchLess = 0.45;
+  static constexpr double kWorthwhile = 0.005, kMuchLess = 0.45;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
 
   // Plans the states, and takes them if that is the best plan so far.
@@ -111,7 +112,7 @@ class Search {
       return false;
     }
     // More bytes have to save time that counts.
-    const bool slower = made->seconds >= plan_.seconds * (1 - 1e-9);
+    const bool slower = made->seconds >= std::min(plan_.seconds * (1 - 1e-9), worthwhile_seconds_);
     const bool dearer = made->bytes > propagated_bytes_ && made->seconds > most_seconds_;
     const bool gathers = made->fallbacks.size() > propagated_fallbacks_;
     if (slower || dearer || gathers || MemoryOf(result) > most_memory_) return false;
@@ -156,7 +157,8 @@ class Search {
   std::vector<const Sharding*> best_;  // by value; null: that of propagation
   const size_t propagated_fallbacks_;
   const double propagated_bytes_;
-  const double most_seconds_;  // of a plan that sends more
+  const double worthwhile_seconds_;  // seconds of a plan that is worth another sharding
+  const double most_seconds_;        // of one that sends more bytes
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
 };

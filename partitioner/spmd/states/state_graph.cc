@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/canonical_order.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -28,11 +29,13 @@ StateGraph::StateGraph(const Program& program, const PropagationResult& propagat
   if (!values_.empty()) FindTerms();
 }
 
-// Not an op of very many operands or results: it has as many ways to run.
+// Not an op of very many operands or results, which has as many ways to run; nor a barrier of
+// propagation, at which the program says that values are sharded each by itself.
 bool StateGraph::IsPriced(InstrId id) {
   constexpr size_t kMostLeaves = 64;
   const Instruction& instr = module_.instr(id);
   return LeavesOf(id).size() <= kMostLeaves &&
+         !HasTrait(KnownTargetOf(instr), kBlocksForward | kBlocksBackward) &&
          program_.annotation[id.value] == AnnotationKind::kNone &&
          program_.region_of[id.value] == 0 &&
          !HasTrait(instr.opcode, kSideEffect | kCollectiveOp) &&

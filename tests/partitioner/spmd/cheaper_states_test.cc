@@ -96,6 +96,16 @@ TEST(CheaperStates, AnOpenResultIsWhatIsPropagated) {
   EXPECT_EQ(p->global->shardings.outputs[0]->ToString(), "[{}, {}]");
 }
 
+TEST(CheaperStates, NothingIsChosenAtABarrierOfPropagation) {
+  const std::string text = absl::StrReplaceAll(
+      kSum, {{"  t = f32[1024,1024] tanh(p)",
+              "  t = f32[1024,1024] custom-call(p), custom_call_target=\"ShardBarrierTo\", "
+              "custom_call_has_side_effect=true"}});
+  const auto p = Partitioned(text);
+  EXPECT_EQ(ShardingOf(*p, "p"), "[{}, {}]");
+  EXPECT_EQ(ShardingOf(*p, "t"), "[{}, {}]");
+}
+
 // Three ops read a small array, each of which would gather it or its own result: latency counts.
 constexpr char kSmallArray[] = R"(HloModule m, num_partitions=8
 ENTRY main {
