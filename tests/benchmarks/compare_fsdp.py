@@ -69,7 +69,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--only', default='', help='programs whose name contains this')
     parser.add_argument('--results', choices=('step', 'free'), default='step')
-    parser.add_argument('--search', choices=('none', 'small', 'all'), default='small')
+    parser.add_argument('--search', choices=('', 'none', 'small', 'all'), default='')
     options = parser.parse_args()
     sys.path.insert(0, options.package)
     try:

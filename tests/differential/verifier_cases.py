@@ -9,8 +9,12 @@ for T.
 
 import os
 import re
+import sys
 
 from verifier_modules import MODULES, PROGRAMS
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from brackets import closing, split  # noqa: E402
 
 LIBRARY = {
     'add': 'a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT r = T[] add(a, b)',
@@ -69,31 +73,6 @@ with open(OPS) as lines:
 
 _SHAPE = re.compile(r'(\w+)\[([^\]]*)\](\{[^}]*\})?$')
 _LINE = re.compile(r'(ROOT )?(\w+) = (.*)$', re.S)
-
-
-def split(text):
-    """The parts of `text` between commas outside of brackets and strings."""
-    parts, depth, begin, quoted = [], 0, 0, False
-    for k, c in enumerate(text):
-        if c == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (c in '([{') - (c in ')]}')
-            if c == ',' and depth == 0:
-                parts.append(text[begin:k].strip())
-                begin = k + 1
-    parts.append(text[begin:].strip())
-    return [part for part in parts if part]
-
-
-def closing(text, at):
-    """Where the bracket that opens at `at` closes."""
-    depth = 0
-    for k in range(at, len(text)):
-        depth += (text[k] in '([{') - (text[k] in ')]}')
-        if depth == 0:
-            return k
-    raise ValueError(text)
 
 
 def instruction(text):

@@ -2,13 +2,11 @@
 #include "tests/plan_search/search.h"
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/partition.h"
-#include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/sharding/base/status.h"

@@ -7,7 +7,12 @@ sharded in turn, `rows=1024`; an operand without names is whole, and `s32[]=0` a
 named operand the named dimensions of the result are sharded. Dimensions of one name are sharded
 together, too, and so are two that stand behind the label, `{rows lookups}`."""
 
+import os
 import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support'))
+from brackets import closing, split  # noqa: E402
 
 DEVICES = 8
 # Named f_<key>: the types of the parameters p0, p1, .., and the instructions.
@@ -170,28 +175,6 @@ in batches: f32[64,64] scatter(f32[batch=64,rows=64], s32[batch=64,updates=1024]
 """
 
 
-def closing(text, at):
-    """Where the bracket at `at` is closed."""
-    depth = 0
-    for k in range(at, len(text)):
-        depth += (text[k] in '([{') - (text[k] in ')]}')
-        if depth == 0:
-            return k
-    raise ValueError(text)
-
-
-def pieces(text):
-    """What commas outside of brackets part."""
-    found, depth = [''], 0
-    for c in text:
-        depth += (c in '([{') - (c in ')]}')
-        if c == ',' and depth == 0:
-            found.append('')
-        else:
-            found[-1] += c
-    return [f.strip() for f in found if f.strip()]
-
-
 def tiled(dims, dim):
     """The sharding of an array whose dimension `dim` is cut over all devices; whole, if it has none
     that can be."""
@@ -218,11 +201,11 @@ class Form:
         self.label, _, both = label.rstrip('}').removeprefix('-').partition(' {')
         self.both = both.split()
         at = closing(text, 0) + 1 if text[0] == '(' else text.index(' ')
-        self.results = [Array(r) for r in (pieces(text[1:at - 1]) if text[0] == '(' else
+        self.results = [Array(r) for r in (split(text[1:at - 1]) if text[0] == '(' else
                                            [text[:at]])]
         self.opcode, _, rest = text[at:].strip().partition('(')
         end = closing('(' + rest, 0) - 1
-        self.inside, self.attributes = pieces(rest[:end]), rest[end + 1:]
+        self.inside, self.attributes = split(rest[:end]), rest[end + 1:]
         self.operands = {k: Array(o) for k, o in enumerate(self.inside) if ']=' not in o}
         self.named = {k: a for k, a in self.operands.items() if any(a.names)}
 

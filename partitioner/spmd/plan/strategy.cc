@@ -4,6 +4,7 @@
 #include <array>
 
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
+
 namespace shardcall {
 inline namespace internal {
 namespace {

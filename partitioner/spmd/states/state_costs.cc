@@ -85,10 +85,7 @@ std::vector<StateGraph::Way> StateGraph::WaysOf(const Term& term) {
   const ShardingRule& op_rule = rule(term);
   const IndexSet allowed = FactorsAllowedByRule(op_rule);
   for (size_t k = 0; k < term.leaves.size(); ++k) {
-    const int v = value_of(term.leaves[k]);
-    absl::InlinedVector<const Sharding*, 6> states = {first[k]};
-    if (v >= 0) states = values_[v].states;
-    for (const Sharding* s : states) {
+    for (const Sharding* s : StatesOf(term, k)) {
       if (s == nullptr || s->mesh() != program_.mesh || !s->partial().empty()) continue;
       States others = first;
       if (pointwise) {
@@ -125,18 +122,12 @@ std::vector<StateGraph::LeafMoves> StateGraph::MovesOf(const Term& term, absl::S
   for (size_t k = 0; k < term.leaves.size(); ++k) {
     const LeafId leaf = term.leaves[k];
     const Shape* const shape = program_.LeafShape(leaf);
-    const bool repeated =
-        std::find(term.leaves.begin(), term.leaves.begin() + k, leaf) != term.leaves.begin() + k;
-    if (!shape->IsArray() || repeated) continue;
+    if (!shape->IsArray() || IsRepeated(term.leaves, k)) continue;
     double share = k < shares.size() ? shares[k] : 1;
     if (shared_copies && k < operands) share /= std::max(1, readers_[leaf.value]);
     LeafMoves& moves = out.emplace_back();
-    const int value = value_of(leaf);
-    moves.place =
-        value < 0 ? -1 : static_cast<int>(absl::c_find(term.values, value) - term.values.begin());
-    absl::InlinedVector<const Sharding*, 6> states = {FirstState(term, k)};
-    if (value >= 0) states = values_[value].states;
-    for (const Sharding* s : states) {
+    moves.place = PlaceOf(term, k);
+    for (const Sharding* s : StatesOf(term, k)) {
       for (const Way& way : ways) {
         double seconds = 0;
         if (k >= operands) {
@@ -164,9 +155,8 @@ void StateGraph::AddTables(const Term& term, bool shared_copies, double most_dec
   table.variables = term.values;
   if (!term.op.valid()) {
     const auto state = [&](size_t k, absl::Span<const int> at) {
-      const int v = value_of(term.leaves[k]);
-      if (v < 0) return FirstState(term, k);
-      return values_[v].states[at[absl::c_find(term.values, v) - term.values.begin()]];
+      const int place = PlaceOf(term, k);
+      return StatesOf(term, k)[place < 0 ? 0 : at[place]];
     };
     ForAllValues(own_sizes, [&](absl::Span<const int> at) {
       const Sharding* const to =
@@ -213,7 +203,7 @@ std::vector<uintptr_t> StateGraph::KeyOf(const Term& term, bool shared_copies) c
       continue;
     }
     // Tables are by the order of the values.
-    key.push_back(static_cast<uintptr_t>(absl::c_find(term.values, v) - term.values.begin()));
+    key.push_back(static_cast<uintptr_t>(PlaceOf(term, k)));
     for (const Sharding* s : values_[v].states) key.push_back(reinterpret_cast<uintptr_t>(s));
   }
   return key;

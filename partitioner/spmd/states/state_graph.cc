@@ -72,6 +72,20 @@ void StateGraph::FindOrder() {
   absl::c_sort(order_, [&](InstrId a, InstrId b) { return number[a.value] < number[b.value]; });
 }
 
+StateGraph::StateList StateGraph::StatesOf(const Term& term, size_t k) const {
+  const int v = value_of(term.leaves[k]);
+  return v < 0 ? StateList{FirstState(term, k)} : values_[v].states;
+}
+
+int StateGraph::PlaceOf(const Term& term, size_t k) const {
+  const auto place = absl::c_find(term.values, value_of(term.leaves[k]));
+  return place == term.values.end() ? -1 : static_cast<int>(place - term.values.begin());
+}
+
+bool StateGraph::IsRepeated(absl::Span<const LeafId> leaves, size_t k) {
+  return absl::c_linear_search(leaves.first(k), leaves[k]);
+}
+
 // Open are the values that no annotation names and that are not given from outside, if only ops
 // that are priced, annotations and loops touch them.
 void StateGraph::FindValues() {
@@ -140,9 +154,7 @@ void StateGraph::Touch(InstrId id) {
   const size_t results = static_cast<size_t>(instr.shape->num_leaves());
   for (size_t k = 0; k < leaves.size(); ++k) {
     touch(leaves[k]);
-    const bool repeated =
-        std::find(leaves.begin(), leaves.begin() + k, leaves[k]) != leaves.begin() + k;
-    if (k + results < leaves.size() && !repeated) ++readers_[leaves[k].value];
+    if (k + results < leaves.size() && !IsRepeated(leaves, k)) ++readers_[leaves[k].value];
   }
   for (size_t k = 0; k < results; ++k) {
     const int flat = static_cast<int>(k);

@@ -79,6 +79,13 @@ class StateGraph {
   bool IsPriced(InstrId id);
   absl::InlinedVector<LeafId, 4> LeavesOf(InstrId id) const;
   size_t num_operands(const Term& term) const;
+  using StateList = absl::InlinedVector<const Sharding*, 6>;
+  // Those that leaf k of the term may have: of an open value all of them, else the given one.
+  StateList StatesOf(const Term& term, size_t k) const;
+  // The place of leaf k among the term's values; -1: its state is given.
+  int PlaceOf(const Term& term, size_t k) const;
+  // Whether one of the leaves before leaf k is the same.
+  static bool IsRepeated(absl::Span<const LeafId> leaves, size_t k);
   const Decision& DecisionOf(const Term& term, absl::Span<const Sharding* const> states);
   // One way to run an op: the states in which it takes its operands and makes its results, and the
   // seconds it takes beside reshards of these.
