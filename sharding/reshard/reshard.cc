@@ -2,6 +2,7 @@
 #include "shardcall/sharding/reshard/reshard.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -137,7 +138,8 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
                     ReshardPlan* plan) {
   std::vector<Move> moves;
   const int64_t states = context.Get<ReshardBudget>().states;
-  if (!SearchReshard(context, global, from, to, &moves, states)) {
+  double cost = std::numeric_limits<double>::infinity();
+  if (!SearchReshard(context, global, from, to, &moves, states, /*fine=*/false, &cost)) {
     plan->greedy = true;
     GreedyReshard(context, global, from, to, &plan->moves);
     return;
@@ -147,8 +149,8 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
       (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
     std::vector<Move> finer;
     if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
-                      /*fine=*/true) &&
-        WeightedBytes(hosts, finer) < WeightedBytes(hosts, moves)) {
+                      /*fine=*/true, &cost) &&
+        !finer.empty() && WeightedBytes(hosts, finer) < WeightedBytes(hosts, moves)) {
       moves = std::move(finer);
     }
   }

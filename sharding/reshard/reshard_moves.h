@@ -62,8 +62,9 @@ class ReshardMoves {
     return CeilDiv(global_->dim(d), Size(atoms));
   }
   int64_t global_dim(int d) const { return global_->dim(d); }
+  int BitsOfElement() const { return std::max(1, ElementTypeBits(global_->element_type())); }
   double LocalBits(const Lists& l) const {
-    double bits = std::max(1, ElementTypeBits(global_->element_type()));
+    double bits = BitsOfElement();
     for (int d = 0; d < rank(); ++d) bits *= Tile(d, l[d]);
     return bits;
   }

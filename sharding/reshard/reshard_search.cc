@@ -10,30 +10,35 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/reshard/reshard_moves.h"
+#include "shardcall/sharding/reshard/reshard_completion.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace {
 
-class Search final : public ReshardMoves {
+// Of so many states that are expanded first the chains are completed.
+constexpr int kCompleted = 4;
+
+class Search final : public ReshardCompletion {
  public:
   Search(Context& context, const Shape* global, const Sharding* from, const Sharding* to, bool fine)
-      : ReshardMoves(context, global, from, to, fine),
+      : ReshardCompletion(context, global, from, to, fine),
         queue_(context.Get<Scratch>().queue),
         best_(context.Get<Scratch>().best) {
     queue_.clear();
     best_.clear();
   }
 
-  bool Run(int64_t max_states, std::vector<Move>* moves);
+  bool Run(int64_t max_states, double* cost, std::vector<Move>* moves);
 
  private:
   struct Node {
+    double bound;  // of chains through it
     double cost;
     State state;
-    bool operator<(const Node& o) const {  // smallest cost first, then by state
-      return cost != o.cost ? cost > o.cost : state > o.state;
+    // Smallest bound first, then by state.
+    bool operator<(const Node& o) const {
+      return bound != o.bound ? bound > o.bound : state > o.state;
     }
   };
   struct Reached {
@@ -49,15 +54,38 @@ class Search final : public ReshardMoves {
 
   void Try(Lists next, const Step& step) override;
   bool MayTry(double bytes) const override { return at_.cost + bytes < goal_cost_; }
+  // A lower bound of what is yet to be sent from state `l`, which is not the goal. Every chain ends
+  // in a move to the goal, which costs something itself.
+  double Left(const Lists& l) const {
+    return std::max(may_hold_identities_ ? 0 : BytesLacking(l), goal_bytes_) + 64;
+  }
+  // Keeps the chain through `l`, the state that is being expanded, that simple rules complete, if
+  // it is the cheapest one so far. It may begin with a permute that puts all axes in order, of
+  // which Expand has few.
+  void Finish(const Lists& l);
   void Push(Node node) {
     queue_.push_back(std::move(node));
     std::push_heap(queue_.begin(), queue_.end());
+  }
+
+  // What a device needs in the goal and may not hold in state `l`: two tiles of a dimension share
+  // the smaller of them at most.
+  double BytesLacking(const Lists& l) const {
+    double need = static_cast<double>(BitsOfElement()) / 8, held = need;
+    for (int d = 0; d < rank(); ++d) {
+      const double have = Tile(d, l[d]), want = Tile(d, target_[d]);
+      need *= want;
+      held *= std::min(have, want);
+    }
+    return need - held;
   }
 
   Node at_;  // the node that is being expanded
   State goal_;
   // A lower bound of the cost of the last move, and the cost of the cheapest chain so far.
   double goal_bytes_ = 0, goal_cost_ = std::numeric_limits<double>::infinity();
+  // Where the goal is partial, a device may have the identity in place of what it lacks.
+  bool may_hold_identities_ = false;
   std::vector<Node>& queue_;
   absl::flat_hash_map<State, Reached>& best_;
 };
@@ -68,36 +96,61 @@ void Search::Try(Lists next, const Step& step) {
   std::sort(next[rank()].begin(), next[rank()].end());
   State state = Join(next);
   if (state == goal_) {
-    goal_cost_ = std::min(goal_cost_, cost);
-  } else if (cost + goal_bytes_ + 64 >= goal_cost_) {
-    return;  // every chain through here ends in a move to the goal
+    goal_cost_ = cost;
+    best_[state] = {at_.state, step, cost};
+    return;
   }
+  const double bound = cost + Left(next);
+  if (bound >= goal_cost_) return;
   auto [it, fresh] = best_.try_emplace(state);
   if (!fresh && it->second.cost <= cost) return;
   it->second = {at_.state, step, cost};
-  Push({cost, std::move(state)});
+  Push({bound, cost, std::move(state)});
 }
 
-bool Search::Run(int64_t max_states, std::vector<Move>* moves) {
+void Search::Finish(const Lists& l) {
+  State before = at_.state;
+  for (Link& link : Complete(l, at_.cost, goal_cost_)) {
+    auto [it, fresh] = best_.try_emplace(link.after);
+    if (!fresh && it->second.cost <= link.cost) return;  // the chain to here was known
+    it->second = {before, link.step, link.cost};
+    if (link.after == goal_) {
+      goal_cost_ = link.cost;
+    } else {
+      Push({link.cost + Left(Split(link.after)), link.cost, link.after});
+    }
+    before = std::move(link.after);
+  }
+}
+
+bool Search::Run(int64_t max_states, double* cost, std::vector<Move>* moves) {
   const State start = Join(start_);
   goal_ = Join(target_);
   goal_bytes_ = 1e-3 * LocalBytes(target_);
+  may_hold_identities_ = !target_[rank()].empty();
+  goal_cost_ = *cost;
   best_[start] = Reached{};
-  Push({0, start});
-  bool found = false;
+  Push({0, 0, start});
+  int completed = 0;
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());
     at_ = std::move(queue_.back());
     queue_.pop_back();
-    if (at_.cost + goal_bytes_ + 64 >= goal_cost_ || at_.state == goal_) {
-      found = true;
-      break;
-    }
+    if (at_.bound >= goal_cost_) break;
     if (at_.cost > best_.find(at_.state)->second.cost) continue;
     if (static_cast<int64_t>(best_.size()) > max_states) return false;
-    Expand(Split(at_.state));
+    const Lists lists = Split(at_.state);
+    if (completed < kCompleted) {
+      ++completed;
+      Finish(lists);
+    }
+    Expand(lists);
   }
-  SHARDCALL_CHECK(found);  // gathering all, then cutting, always leads there
+  if (goal_cost_ == *cost) {  // gathering all, then cutting, always leads there
+    SHARDCALL_CHECK(*cost < std::numeric_limits<double>::infinity());
+    return true;
+  }
+  *cost = goal_cost_;
   absl::InlinedVector<Move, 4> back;
   for (State s = goal_; s != start;) {
     const Reached& reached = best_[s];
@@ -111,9 +164,11 @@ bool Search::Run(int64_t max_states, std::vector<Move>* moves) {
 }  // namespace
 
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
-                   std::vector<Move>* moves, int64_t max_states, bool fine) {
+                   std::vector<Move>* moves, int64_t max_states, bool fine, double* cost) {
   if (from == to) return true;
-  return Search(context, global, from, to, fine).Run(max_states, moves);
+  double any = std::numeric_limits<double>::infinity();
+  return Search(context, global, from, to, fine)
+      .Run(max_states, cost == nullptr ? &any : cost, moves);
 }
 
 }  // namespace internal

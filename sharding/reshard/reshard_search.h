@@ -23,8 +23,7 @@ inline namespace internal {
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
 // The states that a search may store before it is given up. Their number grows exponentially with
-// the axes: reshards of real programs take below 100, those of rank 8 between placements of 10 axes
-// up to 200,000.
+// the axes where dimensions are not divisible; reshards of real programs take below 100.
 inline constexpr int64_t kReshardStates = 10'000;
 
 // The states of a search with axes cut into their prime parts.
@@ -37,17 +36,23 @@ struct ReshardBudget {
 
 // Appends the cheapest chain of moves from `from` to `to`; both of one mesh, with equal manual axes
 // and cuts that nest. False, and nothing is appended, if that would take more than `max_states`
-// states. `fine`: of the moves of axes that are cut into parts of prime size.
+// states. `fine`: of the moves of axes that are cut into parts of prime size. `cost`, where given:
+// only chains that cost less are sought, and it becomes the cost of the chain; nothing is appended
+// if there is none.
+//
+// States are taken by what a chain through them costs at least: what has been sent, and what a
+// device still lacks (A*: Hart, Nilsson and Raphael, 1968). Chains that simple rules complete from
+// the first states bound the search; they may have a permute that puts all axes in order.
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves,
-                   int64_t max_states = std::numeric_limits<int64_t>::max(), bool fine = false);
+                   int64_t max_states = std::numeric_limits<int64_t>::max(), bool fine = false,
+                   double* cost = nullptr);
 
 // A chain that need not be the cheapest one, in time polynomial in axes and rank. A beam search
 // (Lowerre, "The Harpy speech recognition system", 1976): all moves are tried from the best states
 // of one length, the best of what they lead to are kept, and each of these is completed by simple
-// rules. Where the cheapest chain is known, this one sends at most 1.5 times as many bytes; it
-// often sends less, as it may begin with a permute that puts all axes in order, which the search
-// has not.
+// rules. Where the cheapest chain is known, this one sends at most three times as many bytes, and
+// rarely more than 1.5 times.
 void GreedyReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves);
 

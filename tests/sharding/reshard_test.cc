@@ -111,8 +111,8 @@ TEST_F(ReshardTest, AFinerShardIsCutBeforeItIsPermuted) {
 TEST_F(ReshardTest, PartsOfAnAxisMoveWhereThatSendsLess) {
   UseMesh({4, 2});
   EXPECT_EQ(Describe({4096, 8192}, "a,b", "b,a"),
-            "all-to-all dim 0 to dim 1 over {a:(2)2}: 8388608 bytes\n"
-            "collective-permute: 8388608 bytes\n");
+            "collective-permute: 8388608 bytes\n"
+            "all-to-all dim 0 to dim 1 over {a:(2)2}: 8388608 bytes\n");
 }
 
 // In every dimension, with every tiling, and beside what is partial.
