@@ -92,9 +92,12 @@ absl::Status Annotations::SettleManualAxes() {
   for (int n = 0; n < m_.num_instructions(); ++n) {
     const InstrId id(n);
     const Instruction& i = m_.instr(id);
-    const int region = p_.region_of[n];
-    const AxisList& manual = p_.regions[region];
+    const bool tupling = i.opcode == Opcode::kTuple || i.opcode == Opcode::kGetTupleElement;
     for (int k = 0; k < i.shape->num_leaves(); ++k) {
+      // The elements of a tuple may be of several regions.
+      const InstrId made = tupling ? p_.leaves.instr(p_.leaves.canonical(id, k)) : id;
+      const int region = p_.region_of[made.value];
+      const AxisList& manual = p_.regions[region];
       const ShardingConstraint*& c = p_.constraints[p_.leaves.leaf(id, k).value];
       if (c == nullptr || (manual.empty() && c->manual.empty())) continue;
       const ShardingConstraint*& known = memo[{c, region}];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,12 +26,15 @@ class RegionFinder {
   absl::Status Run() {
     p_.regions = {AxisList()};
     p_.region_of.assign(m_.num_instructions(), 0);
-    if (p_.boundaries.empty()) return absl::OkStatus();
+    if (p_.boundaries.empty() && !NamesManualAxes()) return absl::OkStatus();
     FindNeutral();
     Join();
     const Computation& entry = m_.comp(m_.entry());
-    for (InstrId parameter : entry.parameters) SHARDCALL_RETURN_IF_ERROR(Anchor(parameter, 0));
-    if (!neutral_[entry.root.value]) SHARDCALL_RETURN_IF_ERROR(Anchor(entry.root, 0));
+    // Parameters and results are outside of all regions, unless the program says otherwise.
+    for (InstrId parameter : entry.parameters) {
+      SHARDCALL_RETURN_IF_ERROR(Anchor(parameter, NamedRegion(parameter).value_or(0)));
+    }
+    SHARDCALL_RETURN_IF_ERROR(AnchorResults(entry.root));
     SHARDCALL_RETURN_IF_ERROR(Spread());
     SHARDCALL_RETURN_IF_ERROR(AnchorTheRest());
     SHARDCALL_RETURN_IF_ERROR(CheckEdges());
@@ -48,6 +52,65 @@ class RegionFinder {
   const ManualBoundary* Boundary(InstrId i) const {
     const auto it = p_.boundaries.find(i);
     return it == p_.boundaries.end() ? nullptr : &it->second;
+  }
+
+  // The manual axes that the program gives to one of the leaves; null if it names none.
+  const ShardingConstraint* NamedManual(LeafId leaf) const {
+    const ShardingConstraint* c = p_.constraints[leaf.value];
+    return c != nullptr && c->mesh == &mesh_ && !c->manual.empty() ? c : nullptr;
+  }
+  bool NamesManualAxes() const {
+    for (int l = 0; l < p_.leaves.num_leaves(); ++l) {
+      if (NamedManual(LeafId(l)) != nullptr) return true;
+    }
+    return false;
+  }
+  // The region whose manual axes the shardings of an instruction name.
+  std::optional<int> NamedRegion(InstrId id) {
+    for (int k = 0; k < m_.instr(id).shape->num_leaves(); ++k) {
+      const ShardingConstraint* c = NamedManual(p_.leaves.leaf(id, k));
+      if (c != nullptr) return RegionId(AsSet(mesh_, c->manual));
+    }
+    return std::nullopt;
+  }
+
+  // Results that name manual axes come from their region.
+  absl::Status AnchorResults(InstrId root) {
+    if (neutral_[root.value]) return absl::OkStatus();
+    for (int k = 0; k < m_.instr(root).shape->num_leaves(); ++k) {
+      const InstrId made = Maker(root, k);
+      if (neutral_[made.value]) continue;
+      const ShardingConstraint* c = NamedManual(p_.leaves.leaf(root, k));
+      if (c == nullptr) c = NamedManual(p_.leaves.canonical(root, k));
+      const int region = c == nullptr ? 0 : RegionId(AsSet(mesh_, c->manual));
+      SHARDCALL_RETURN_IF_ERROR(Anchor(made, region));
+    }
+    return absl::OkStatus();
+  }
+
+  // Tuples have no region of their own: their elements may be of several ones.
+  bool IsTupling(InstrId id) const {
+    const Opcode opcode = m_.instr(id).opcode;
+    return opcode == Opcode::kTuple || opcode == Opcode::kGetTupleElement;
+  }
+  // What made leaf k of a value, through tuples.
+  InstrId Maker(InstrId value, int k) const {
+    return p_.leaves.instr(p_.leaves.canonical(value, k));
+  }
+  // Joins `id` to what made the leaves of `value`.
+  void JoinMakers(InstrId id, InstrId value) {
+    for (int k = 0; k < m_.instr(value).shape->num_leaves(); ++k) {
+      const InstrId made = Maker(value, k);
+      if (!neutral_[made.value]) Union(id.value, made.value);
+    }
+  }
+  void JoinFirstMaker(InstrId tuple) {
+    for (int k = 0; k < m_.instr(tuple).shape->num_leaves(); ++k) {
+      const InstrId made = Maker(tuple, k);
+      if (neutral_[made.value]) continue;
+      Union(tuple.value, made.value);
+      return;
+    }
   }
 
   void FindNeutral() {
@@ -82,15 +145,15 @@ class RegionFinder {
             owner_[callee.value] = id;
             const Computation& comp = m_.comp(callee);
             for (InstrId p : comp.parameters) Union(id.value, p.value);
-            if (!neutral_[comp.root.value]) Union(id.value, comp.root.value);
+            if (!neutral_[comp.root.value]) JoinMakers(id, comp.root);
           }
         }
-        if (neutral_[id.value]) continue;
-        const bool boundary = Boundary(id) != nullptr;
-        for (InstrId operand : m_.operands(instr)) {
-          if (neutral_[operand.value]) continue;
-          if (!boundary) Union(id.value, operand.value);
+        if (neutral_[id.value] || Boundary(id) != nullptr) continue;
+        if (IsTupling(id)) {
+          JoinFirstMaker(id);
+          continue;
         }
+        for (InstrId operand : m_.operands(instr)) JoinMakers(id, operand);
       }
     }
     // Boundaries by component, once components are final.
@@ -205,9 +268,25 @@ class RegionFinder {
     return absl::OkStatus();
   }
 
+  // Components in which a sharding names manual axes.
+  absl::Status AnchorNamed() {
+    for (int c = 0; c < m_.num_computations(); ++c) {
+      if (!owned_[c]) continue;
+      for (InstrId id : m_.comp(CompId(c)).instructions) {
+        if (neutral_[id.value] || IsTupling(id) || region_[Find(id.value)] != kUnknown) continue;
+        const std::optional<int> region = NamedRegion(id);
+        if (!region.has_value()) continue;
+        SHARDCALL_RETURN_IF_ERROR(Anchor(id, *region));
+        SHARDCALL_RETURN_IF_ERROR(Spread());
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Components that are alive only through side effects: they take the region of the call that
   // they were inlined from, or of the caller of their computation.
   absl::Status AnchorTheRest() {
+    SHARDCALL_RETURN_IF_ERROR(AnchorNamed());
     for (int c = 0; c < m_.num_computations(); ++c) {
       if (!owned_[c]) continue;
       for (InstrId id : m_.comp(CompId(c)).instructions) {
@@ -222,12 +301,6 @@ class RegionFinder {
         }
         if (const ManualBoundary* b = Boundary(id); b != nullptr && b->entry) {
           SHARDCALL_ASSIGN_OR_RETURN(region, Inner(id, region, b->manual_axes));
-        }
-        // A sharding that names manual axes determines the region.
-        const ShardingConstraint* c = nullptr;
-        if (m_.instr(id).shape->num_leaves() > 0) c = p_.constraints[p_.leaves.leaf(id).value];
-        if (c != nullptr && c->mesh == &mesh_ && !c->manual.empty()) {
-          region = RegionId(AsSet(mesh_, c->manual));
         }
         SHARDCALL_RETURN_IF_ERROR(Anchor(id, region));
         SHARDCALL_RETURN_IF_ERROR(Spread());

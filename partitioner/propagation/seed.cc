@@ -246,12 +246,14 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
       continue;
     }
     const ShardingConstraint* c = program_.constraints[leaf.value];
+    const AxisList manual = ManualAxes(canonical);  // none, unless the program returns it so
     const bool may_set =
         k < static_cast<int>(program_.may_set_output.size()) && program_.may_set_output[k];
     const bool chosen = branch_results_.contains(canonical);  // not annotated itself
     if (c != nullptr && !c->unknown && (chosen || c != constraint_[canonical.value])) {
       const BaseMesh* mesh = c->mesh != nullptr ? c->mesh : program_.mesh;
       ShardingBuilder b(mesh, s->rank());
+      b.manual = manual;
       b.maximal_device = c->maximal_device;
       AxisList used(c->replicated.begin(), c->replicated.end());
       for (int d = 0; d < s->rank() && d < static_cast<int>(c->dims.size()); ++d) {
@@ -269,7 +271,7 @@ std::vector<const Sharding*> PropagationEngine::OutputShardings() const {
       }
       s = b.Intern(context_);
     } else if (!may_set && (chosen || constraint_[canonical.value] == nullptr)) {
-      s = ReplicatedSharding(context_, program_.mesh, s->rank());
+      s = ReplicatedSharding(context_, program_.mesh, s->rank(), manual);
     }
     out.push_back(s);
   }
