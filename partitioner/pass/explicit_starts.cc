@@ -17,6 +17,7 @@
 //            z = dynamic-update-slice(x, select(c == i, op(old, u), old), c)
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/one_window.h"
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/pass/nested_slices.h"

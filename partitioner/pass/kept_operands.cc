@@ -14,8 +14,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/ir/analysis/one_window.h"
 #include "shardcall/partitioner/ir/row_by_opcode.h"
-#include "shardcall/partitioner/pass/nested_slices.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/pass/rewrite.h"
 

@@ -3,12 +3,8 @@
 #ifndef SHARDCALL_PARTITIONER_PASS_NESTED_SLICES_H_
 #define SHARDCALL_PARTITIONER_PASS_NESTED_SLICES_H_
 
-#include <cstdint>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/types/span.h"
-#include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
@@ -19,23 +15,6 @@ inline namespace internal {
 // that another of these gave, or whose result is what another one reads, both through ops that
 // hand elements on. O(instructions x depth of calls).
 std::vector<bool> NestedSlices(const Module& module);
-
-// Whether a gather or scatter by these indices has one window.
-bool HasOneWindow(const Shape& indices, int64_t index_vector_dim);
-
-// The largest start, by scalar operand from `first` on, or by component of the index vector.
-struct StartLimits {
-  int first = 0;
-  absl::InlinedVector<int64_t, 8> most;
-};
-// Of a dynamic-slice, dynamic-update-slice, gather or scatter.
-StartLimits LimitsOfStarts(const Module& module, const Instruction& i);
-
-// Sizes of a scatter's window, by dimension of its operand.
-absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& module, const Instruction& scatter);
-
-// Whether all elements of `start` are known to be between 0 and `most`.
-bool StartInRange(const Module& module, InstrId start, int64_t most);
 
 }  // namespace internal
 }  // namespace shardcall

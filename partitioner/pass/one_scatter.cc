@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/one_window.h"
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/ir/monoid.h"
-#include "shardcall/partitioner/pass/nested_slices.h"
 
 namespace shardcall {
 inline namespace internal {

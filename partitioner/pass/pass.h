@@ -91,6 +91,9 @@ std::unique_ptr<Pass> MakeTransposedProducts();
 // (shared_permutes.cc).
 std::unique_ptr<Pass> MakeSharedPermutes();
 
+// Runs small all-reduces over the same devices as one (combined_reductions.cc).
+std::unique_ptr<Pass> MakeCombinedReductions();
+
 // Runs gathers, reduce-scatters and all-to-alls along an inner dimension along a new outermost one,
 // which XLA:CPU does several times faster (outer_collectives.cc).
 std::unique_ptr<Pass> MakeOuterCollectives();

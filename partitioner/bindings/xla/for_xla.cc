@@ -20,6 +20,7 @@ absl::StatusOr<std::optional<Module>> ForXla(const Module& module, absl::string_
   if (PlatformKey(platform) == PlatformKey("Host")) {
     SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded, ExpandCalls(module, kRunsAsOps));
     if (expanded) out = *std::move(expanded);
+    passes.push_back(MakeCombinedReductions());  // GPUs have a pass of XLA's for that
     passes.push_back(MakeOuterCollectives());
   }
   for (const std::unique_ptr<Pass>& pass : passes) {

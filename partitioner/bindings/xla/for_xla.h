@@ -14,8 +14,8 @@ inline namespace internal {
 
 // A module that means the same as `module` and keeps clear of what XLA gets wrong, where our own
 // runtime does not: maxima and minima across devices that lose a NaN (pass `ordered-extrema`). For
-// `platform` "Host", by kernels/ffi/platform.h, also of what it does slowly (`outer-collectives`),
-// and with calls that run as ops there (ir/build/expanded_calls.h).
+// `platform` "Host", by kernels/ffi/platform.h, also of what it does slowly (`outer-collectives`,
+// `combined-reductions`), and with calls that run as ops there (ir/build/expanded_calls.h).
 // None if `module` needs no change. Instructions have other ids.
 absl::StatusOr<std::optional<Module>> ForXla(const Module& module, absl::string_view platform);
 
