@@ -125,8 +125,16 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.num_partitions == 1 && (module.header.num_partitions != 1 || unsaid)) {
     SHARDCALL_RETURN_IF_ERROR(RemoveShardings(&module));
   }
-  SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded, ExpandCalls(module, kIsOp));
-  if (expanded) module = *std::move(expanded);
+  StageTimes times;
+  {
+    StageTimer timer(&times.import);
+    // A module that was exported has them already. Calls are inlined there, so that more places are
+    // known, but it stands for the program that it was made of.
+    const bool windows = !IsExported(module);
+    SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded,
+                               ExpandCalls(module, kIsOp, windows));
+    if (expanded) module = *std::move(expanded);
+  }
   // Assign missing names now, as printing would, so that a stage's printed text, when it is read
   // again, has the same names as the program.
   for (int k = 0; k < module.num_instructions(); ++k) {
@@ -134,7 +142,6 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     AssignNames(&module);
     break;
   }
-  StageTimes times;
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;
   absl::StatusOr<Program> program = absl::UnknownError("");

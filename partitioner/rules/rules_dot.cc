@@ -1,73 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of contractions. A contracted dimension is a reduction factor with pad 0: its padding must
 // be zero in one operand and finite in the other.
+#include <numeric>
+
 #include "shardcall/partitioner/rules/rule_builder.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace {
 
-// Which factor kinds the ragged and scaled forms allow.
-struct DotKinds {
-  bool ragged = false;
-  bool contract = true;
-};
-
-void MapDot(const RuleArgs& args, const DotAttrs& a, const DotKinds& kinds, int first_result_dim,
+// The dimensions of a dot, or of a ragged-dot with that ragged dimension of the lhs; -1: a dot. Of
+// the group sizes, those dimensions that follow one of the lhs get its factor.
+void MapDot(const RuleArgs& args, const DotAttrs& a, int64_t ragged, int first_result_dim,
             RuleBuilder* b) {
   const int result = args.num_operands();
   int out = first_result_dim;
-  auto is_ragged = [&](int64_t lhs_dim) {
-    return kinds.ragged && ContainsDim(a.lhs_ragged, lhs_dim);
+  // A list of group sizes for each place of the dimensions before the ragged one of its kind.
+  const bool lists = ragged >= 0 && args.rank(2) > 1;
+  const bool free = !ContainsDim(a.lhs_batch, ragged) && !ContainsDim(a.lhs_contracting, ragged);
+  bool before = true;  // the ragged dimension, among those of its kind
+  int list = 0;
+  const auto map_sizes = [&](int f) {
+    if (lists) b->Map(2, list++, f);
   };
   for (size_t i = 0; i < a.lhs_batch.size(); ++i) {
-    const int f = b->AddFor(
-        0, static_cast<int>(a.lhs_batch[i]),
-        is_ragged(a.lhs_batch[i]) ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
+    const int64_t d = a.lhs_batch[i];
+    const int f = b->AddFor(0, static_cast<int>(d),
+                            d == ragged ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
     b->Map(1, static_cast<int>(a.rhs_batch[i]), f);
     b->Map(result, out++, f);
+    before = before && d != ragged;
+    if (before) map_sizes(f);
   }
+  before = ContainsDim(a.lhs_contracting, ragged);
   for (size_t i = 0; i < a.lhs_contracting.size(); ++i) {
-    const bool sum = kinds.contract && !is_ragged(a.lhs_contracting[i]);
-    const int f = b->AddFor(0, static_cast<int>(a.lhs_contracting[i]),
-                            sum ? FactorKind::kReduction : FactorKind::kNeedReplication);
-    if (sum) b->SetPad(f, 0);
+    const int64_t d = a.lhs_contracting[i];
+    const int f = b->AddFor(0, static_cast<int>(d), FactorKind::kReduction);
+    b->SetPad(f, 0);
     b->Map(1, static_cast<int>(a.rhs_contracting[i]), f);
+    before = before && d != ragged;
+    if (before) map_sizes(f);
   }
+  before = free;
   for (int d = 0; d < args.rank(0); ++d) {
     if (ContainsDim(a.lhs_batch, d) || ContainsDim(a.lhs_contracting, d)) continue;
-    b->Map(result, out++,
-           b->AddFor(0, d, is_ragged(d) ? FactorKind::kNeedReplication : FactorKind::kPassThrough));
+    const int f = b->AddFor(0, d);
+    b->Map(result, out++, f);
+    before = before && d != ragged;
+    if (before) map_sizes(f);
   }
   for (int d = 0; d < args.rank(1); ++d) {
-    if (ContainsDim(a.rhs_batch, d) || ContainsDim(a.rhs_contracting, d) ||
-        (kinds.ragged && ContainsDim(a.rhs_group, d))) {
-      continue;
+    if (ContainsDim(a.rhs_batch, d) || ContainsDim(a.rhs_contracting, d)) continue;
+    if (ragged >= 0 && ContainsDim(a.rhs_group, d)) {
+      b->AddFor(1, d, FactorKind::kReduction);
+    } else {
+      b->Map(result, out++, b->AddFor(1, d));
     }
-    b->Map(result, out++, b->AddFor(1, d));
   }
+}
+
+// A contracted dimension of a scaled-dot, dimension l of the lhs and r of the rhs: blocks, as many
+// as both scales can be cut into, and what is in them. A scale that is a scalar or 1 along it
+// counts for all.
+void MapBlocks(const RuleArgs& args, int l, int r, RuleBuilder* b) {
+  const int64_t size = args.tensor(0)->dim(l);
+  const auto scales = [&](int t, int d) { return args.rank(t) == 0 ? 1 : args.tensor(t)->dim(d); };
+  if (size == 0) return;
+  int64_t blocks = size;
+  for (const int64_t n : {scales(2, l), scales(3, r)}) {
+    if (n != 1) blocks = std::gcd(blocks, n);
+  }
+  const int f = b->Add(blocks);
+  if (HasIdentities(args, PartialOp::kSum, args.num_operands())) {
+    b->factor(f).kind = FactorKind::kReduction;
+    b->SetPad(f, 0);
+  } else {
+    b->factor(f).kind = FactorKind::kNeedReplication;
+  }
+  const auto map = [&](int t, int d, int64_t n) {
+    b->Map(t, d, f);
+    // A factor of its own also where it has one element: blocks are never cut.
+    b->Map(t, d, b->Add(n / blocks, FactorKind::kNeedReplication));
+  };
+  map(0, l, size);
+  map(1, r, size);
+  if (scales(2, l) != 1) map(2, l, scales(2, l));
+  if (scales(3, r) != 1) map(3, r, scales(3, r));
 }
 
 }  // namespace
 
 ShardingRule DotRule(const RuleArgs& args) {
   RuleBuilder b(args);
-  MapDot(args, args.instr.as<DotAttrs>(), {}, 0, &b);
+  MapDot(args, args.instr.as<DotAttrs>(), -1, 0, &b);
   return b.Build();
 }
 
-// Groups are runs along the ragged dimension, so that dimension, the group
-// dimension and the sizes stay whole.
+// Groups are runs along the ragged dimension. A shard of it has a part of them, by sizes of its own
+// (spmd/strategies/ragged_dot.cc), and a shard of the groups gives their rows or zero, so that the
+// shards' results are added. The sizes themselves stay whole. A ragged batch dimension, too.
 ShardingRule RaggedDotRule(const RuleArgs& args) {
   const DotAttrs& a = args.instr.as<DotAttrs>();
+  if (a.lhs_ragged.size() != 1) return NeedReplicationRule(args);
   RuleBuilder b(args);
-  const bool contracting = !a.lhs_ragged.empty() && ContainsDim(a.lhs_contracting, a.lhs_ragged[0]);
-  MapDot(args, a, {.ragged = true}, contracting ? 1 : 0, &b);
+  const int64_t ragged = a.lhs_ragged[0];
+  MapDot(args, a, ragged, ContainsDim(a.lhs_contracting, ragged) ? 1 : 0, &b);
   return b.Build();
 }
 
-// A scale that has a batch or free dimension at full size is sharded with it; block dimensions
-// need replication.
+// A scale that has a batch or free dimension at full size is sharded with it. A contracted
+// dimension consists of blocks that have one scale each in both operands; shards of whole blocks
+// are summed.
 ShardingRule ScaledDotRule(const RuleArgs& args) {
   const DotAttrs& a = args.instr.as<DotAttrs>();
   RuleBuilder b(args);
@@ -93,8 +136,8 @@ ShardingRule ScaledDotRule(const RuleArgs& args) {
     b.Map(result, out++, f);
   }
   for (size_t i = 0; i < a.lhs_contracting.size(); ++i) {
-    b.Map(1, static_cast<int>(a.rhs_contracting[i]),
-          b.AddFor(0, static_cast<int>(a.lhs_contracting[i]), FactorKind::kNeedReplication));
+    MapBlocks(args, static_cast<int>(a.lhs_contracting[i]), static_cast<int>(a.rhs_contracting[i]),
+              &b);
   }
   for (int side = 0; side < 2; ++side) {
     const Ints batch = side == 0 ? a.lhs_batch : a.rhs_batch;

@@ -24,8 +24,9 @@ ShardingRule DimensionSizeRule(const RuleArgs& args) {
   const bool sets = args.instr.opcode == Opcode::kSetDimensionSize;
   const int result = args.num_operands();
   for (int d = 0; d < args.rank(0); ++d) {
-    const int f = b.AddFor(
-        0, d, ContainsDim(dims, d) ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
+    // The size of a static dimension is known, however it is sharded.
+    const bool whole = ContainsDim(dims, d) && (sets || args.tensor(0)->IsDynamicDim(d));
+    const int f = b.AddFor(0, d, whole ? FactorKind::kNeedReplication : FactorKind::kPassThrough);
     if (sets) b.MapWhole(result, d, f);
   }
   return b.Build();

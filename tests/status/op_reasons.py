@@ -42,9 +42,7 @@ FACTORED = 'Not done: by blocks, which sends about half of it, in 8 steps, each 
 SOLVED = 'Not done: substitution by blocks, which sends as much as y has, in 8 steps'
 STEPS = ('no identity is known for a shard to start with. Not done: start with its first row, if '
          'the computation is associative')
-PLANE = 'Not done: by rows, then by columns, with 2 all-to-alls, which send 1/4 of it'
 SIZES = 'a group begins behind all groups before it, so all sizes are needed'
-BLOCKS = 'Not done: add the products of the shards, which have whole blocks'
 ANY_ROW = 'an update may be of any device\'s rows; to add up all results sends more'
 DRAWN = 'as from one generator. Not done: each device draws its own shard'
 REASONS = {
@@ -54,27 +52,20 @@ REASONS = {
     ('set-dimension-size', 'others'): DYNAMIC,
     ('dynamic-reshape', 'elements'): DYNAMIC,
     ('dynamic-update-slice', 'updated'): 'whose rows it changes is known at run time only',
-    ('dynamic-update-slice', 'placed'): 'Not done: an exchange, as it is known where the rows go',
+    ('dynamic-update-slice', 'placed'): 'the update is small beside a shard, all of which an '
+                                        'exchange goes over',
     ('reduce', 'line'): STEPS,
     ('reduce-window', 'line'): STEPS,
-    ('sort', 'line'): 'Not done: a bitonic merge of sorted shards, which divides the work, and '
-                      'sends 6/7 of it, over 64 devices 1/3',
+    ('sort', 'line'): 'floats may compare alike and differ, so that a merge has to send their places, '
+                      'too; integers are merged: 2.38 MiB',
     ('scan', 'scanned'): 'a row needs the carry of the one before. Not done: totals of the shards, '
                          'if it is associative',
     ('scan', 'others'): 'the body is written for whole rows. Not done: on shards, if the body is '
                         'elementwise',
     ('dot', 'short'): 'the result is larger than both, and to add it up sends more',
-    ('ragged-dot', 'rows'): 'Not done: the sizes tell how many rows of each group a shard has, so '
-                            'nothing need be sent',
-    ('ragged-dot', 'contracted'): 'Not done: the sizes tell how many rows of each group a shard '
-                                  'has; the products are added',
     ('ragged-dot', 'groups'): SIZES,
     ('ragged-dot', 'sizes'): SIZES,
-    ('scaled-dot', 'k'): BLOCKS,
-    ('scaled-dot', 'blocks'): BLOCKS,
-    ('fft', 'one'): 'Not done: in four steps, with 3 all-to-alls, which send 3/8 of it',
-    ('fft', 'rows'): PLANE,
-    ('fft', 'columns'): PLANE,
+    ('scaled-dot', 'blocks'): 'to add up products of whole operands sends more',
     ('cholesky', 'row'): FACTORED,
     ('cholesky', 'column'): FACTORED,
     ('triangular-solve', 'row'): SOLVED,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/ir/build/call_reader.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
+#include "shardcall/partitioner/ir/build/placed_windows.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -110,9 +111,12 @@ class Expander {
 
 }  // namespace
 
-absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& m, uint32_t traits) {
+absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& m, uint32_t traits, bool windows) {
   absl::flat_hash_map<InstrId, CallExpansion> calls;
   for (int k = 0; k < m.num_instructions(); ++k) {
+    if (windows) {
+      if (auto plainer = ReadPlacedWindow(m, InstrId(k))) calls[InstrId(k)] = *std::move(plainer);
+    }
     const KnownTarget target = KnownTargetOf(m.instr(InstrId(k)));
     if (!HasTrait(target, traits)) continue;
     SHARDCALL_ASSIGN_OR_RETURN(calls[InstrId(k)], Read(m, InstrId(k), target));

@@ -32,10 +32,12 @@ namespace shardcall {
 inline namespace internal {
 
 // The module with the calls of targets that have one of these traits, kIsOp or kRunsAsOps,
-// expanded; empty if there are none. The op or the tuple that gives what a call gave has its name,
+// expanded; empty if there are none. `windows`: also ops that have a plainer name
+// (placed_windows.h). The op or the tuple that gives what a call gave has its name,
 // its sharding and its attributes. Calls in async-starts stay. Errors: E177, a call that does not
 // say what its target needs.
-absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& module, uint32_t traits);
+absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& module, uint32_t traits,
+                                                   bool windows = false);
 
 }  // namespace internal
 }  // namespace shardcall

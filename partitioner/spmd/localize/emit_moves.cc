@@ -41,8 +41,7 @@ InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from, c
     const Shape* local = LocalShape(b_.context(), global, to);
     return b_.BroadcastScalar(b_.Zero(local->element_type()), local);
   }
-  from_ = from;
-  to_ = to;
+  if (names_states_) from_ = from, to_ = to;
   const ReshardPlan& plan = PlanReshard(b_.context(), global, from, to);
   const double needed = NeededShare(plan);
   for (const Move& move : plan.moves) {
@@ -52,6 +51,14 @@ InstrId Emitter::Reshard(InstrId x, const Shape* global, const Sharding* from, c
   }
   from_ = to_ = nullptr;
   needed_share_ = -1;
+  return x;
+}
+
+InstrId Emitter::ReshardInside(InstrId x, const Shape* global, const Sharding* from,
+                               const Sharding* to) {
+  names_states_ = false;
+  x = Reshard(x, global, from, to);
+  names_states_ = true;
   return x;
 }
 

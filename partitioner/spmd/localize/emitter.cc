@@ -219,6 +219,21 @@ InstrId Emitter::AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes) {
   return r;
 }
 
+InstrId Emitter::SendShards(InstrId x, absl::Span<const AxisRef> axes,
+                            absl::Span<const std::pair<int64_t, int64_t>> pairs) {
+  std::vector<int64_t> sources, targets;
+  for (const std::vector<int64_t>& group : GroupsAsLists(*mesh_, axes)) {
+    for (const auto& [source, target] : pairs) {
+      sources.push_back(group[source]);
+      targets.push_back(group[target]);
+    }
+  }
+  const int64_t shards = AxesSize(axes);
+  const InstrId got = b_.CollectivePermute(x, sources, targets, shared_.next_channel++);
+  Record(got, shards, mesh_->num_devices() / shards);
+  return got;
+}
+
 InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op) {
   const ReplicaGroups& groups = Groups(axes);
   if (!EngineReduces(op, b_.type(x))) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/builder.h"
@@ -63,6 +64,8 @@ class Emitter {
   // under `to`. `steps`, where given, gets the value after each move of the plan.
   InstrId Reshard(InstrId x, const Shape* global, const Sharding* from, const Sharding* to,
                   absl::InlinedVector<InstrId, 4>* steps = nullptr);
+  // The same for a value that the program does not have: records do not name the states.
+  InstrId ReshardInside(InstrId x, const Shape* global, const Sharding* from, const Sharding* to);
 
   // x with `fill` (a scalar) wherever one of `dims` is past its valid extent. No
   // code for dimensions that divide evenly.
@@ -79,6 +82,9 @@ class Emitter {
   // parts, which are reduced locally.
   InstrId AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp op);
   InstrId AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes);
+  // Each pair: the shards over `axes` that send x and get it. All others get zeros.
+  InstrId SendShards(InstrId x, absl::Span<const AxisRef> axes,
+                     absl::Span<const std::pair<int64_t, int64_t>> pairs);
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
   // Records a collective that was emitted by other code.
   void Record(InstrId id, int64_t group_size, int64_t num_groups);
@@ -110,6 +116,7 @@ class Emitter {
   const BaseMesh* mesh_;
   Shared& shared_;
   CollectiveCause cause_;
+  bool names_states_ = true;
   const Sharding* from_ = nullptr;
   const Sharding* to_ = nullptr;
   double needed_share_ = -1;

@@ -70,16 +70,7 @@ class Exchanger {
     if (part.pairs.empty()) return Zeros(part.size);
     const InstrId cut = Cut(x_, part.from, part.size);
     if (part.own) return cut;
-    std::vector<int64_t> sources, targets;
-    for (const std::vector<int64_t>& group : GroupsAsLists(*e_.mesh(), axes_)) {
-      for (const auto& [source, target] : part.pairs) {
-        sources.push_back(group[source]);
-        targets.push_back(group[target]);
-      }
-    }
-    const InstrId got = b_.CollectivePermute(cut, sources, targets, e_.shared().next_channel++);
-    e_.Record(got, ranges_.num_shards, e_.mesh()->num_devices() / ranges_.num_shards);
-    return got;
+    return e_.SendShards(cut, axes_, part.pairs);
   }
 
   // The parts written into a range with a margin on each side, into which what a shard does not

@@ -45,6 +45,13 @@ void Candidate::AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
   emitted.push_back({bytes, bytes * context.Get<Hosts>().Share(mesh, axes, pattern), 1});
 }
 
+void Candidate::AddReshard(Context& context, const Shape* global, const Sharding* from,
+                           const Sharding* to) {
+  if (from == to) return;
+  const ReshardPlan& plan = PlanReshard(context, global, from, to);
+  emitted.push_back({plan.bytes, plan.between_hosts, plan.collectives});
+}
+
 Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
                         absl::Span<const Shape* const> shapes,
                         absl::Span<const Sharding* const> states) {

@@ -56,6 +56,9 @@ struct OpQuery {
   // operands beyond its end, all.
   absl::Span<const double> shares = {};
   AccumulatedResult accumulated = {};
+  // Where a dynamic-update-slice places its update, by dimension, clamped; empty if that is known
+  // at run time only, and for all other ops.
+  absl::Span<const int64_t> starts = {};
   const PlanInputs* body = nullptr;  // for a custom call whose target has a body
 
   const Instruction& instr() const { return module.instr(id); }
@@ -86,6 +89,8 @@ struct Candidate {
   // Adds a collective that the strategy emits over some axes of `mesh`.
   void AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
                   absl::Span<const AxisRef> axes, Pattern pattern = Pattern::kRing);
+  // Adds the reshard of a value of the strategy's own.
+  void AddReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to);
 };
 
 // The dimension of tensor t (operands, then results) that consists of factor f alone, or -1.

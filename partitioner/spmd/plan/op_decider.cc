@@ -24,6 +24,7 @@ const PlanMemo::Entry* OpDecider::Make(const OpQuery& query) {
   made->sources = arena.Copy(query.sources);
   made->shares = arena.Copy(query.shares);
   made->accumulated = query.accumulated;
+  made->starts = arena.Copy(query.starts);
   IndexSet allowed;
   const Decision* d = chooser_.Choose(query, &allowed);
   OpQuery decided = query;
@@ -83,6 +84,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
   for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
   for (const Source& s : c.sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
   for (double s : c.shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
+  for (int64_t s : c.starts) hash = MixHash(hash, static_cast<uint64_t>(s));
   hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(c.accumulated.share)));
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
@@ -90,7 +92,8 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
            e.copies == absl::MakeConstSpan(c.copies) &&
            e.first_with == absl::MakeConstSpan(first_with) &&
            e.sources == absl::MakeConstSpan(c.sources) &&
-           e.shares == absl::MakeConstSpan(c.shares) && e.accumulated == c.accumulated;
+           e.shares == absl::MakeConstSpan(c.shares) && e.accumulated == c.accumulated &&
+           e.starts == absl::MakeConstSpan(c.starts);
   });
   if (entry != nullptr) {
     ++hits_;
@@ -100,7 +103,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
   const Shapes shapes = table_.OperandShapes(id);
   const PlanInputs inputs{program_, rules_, options_};
   entry = Make({program_.module, id, &rule, shapes, operands, c.copies, wanted, first_with,
-                c.sources, c.shares, c.accumulated, HasBody(id) ? &inputs : nullptr});
+                c.sources, c.shares, c.accumulated, c.starts, HasBody(id) ? &inputs : nullptr});
   memo_.decisions.Insert(hash, entry);
   return entry;
 }

@@ -19,6 +19,7 @@ struct Circumstances {
   Sources sources;
   Invariants::Shares shares;
   AccumulatedResult accumulated;
+  absl::InlinedVector<int64_t, 4> starts;
 };
 
 class OpDecider {

@@ -26,9 +26,12 @@ struct Several {
 constexpr Several kSeveral[] = {
     {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy, &kRotateStrategy}},
     {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
+    {Opcode::kDynamicUpdateSlice, {&kDynamicUpdateSliceStrategy, &kPlacedUpdateStrategy}},
+    {Opcode::kFft, {&kLocalStrategy, &kFftOfDimsStrategy, &kFftOfLineStrategy}},
     {Opcode::kPad, {&kPadStrategy, &kPadThroughStrategy}},
     {Opcode::kReshape, {&kLocalStrategy, &kReshapeExchangeStrategy}},
     {Opcode::kReduceWindow, {&kReduceWindowStrategy, &kCumulativeStrategy}},
+    {Opcode::kSort, {&kLocalStrategy, &kSortOfLineStrategy}},
     {Opcode::kSlice, {&kSliceStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
 };
 

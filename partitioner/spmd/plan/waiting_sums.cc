@@ -114,23 +114,48 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int
   return table_.Keep(d);
 }
 
+const Sharding* WaitingSums::StoredSum(InstrId value) const {
+  if (!module_.instr(value).shape->IsArray()) return nullptr;
+  const Sharding* const s = table_.State(value, 0);
+  const bool sum = s != nullptr && !s->partial().empty() && s->partial_op() == PartialOp::kSum;
+  return sum ? s : nullptr;
+}
+
+bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
+  if (!module_.instr(id).shape->IsArray()) return false;
+  const Sharding* const wanted = table_.WantedOfOp(id, 0);
+  if (wanted == nullptr || wanted->partial().empty()) return false;
+  const int operand = PassedOperand(id);
+  if (operand < 0) return false;
+  const Sharding* const stored = StoredSum(module_.operand(id, operand));
+  if (stored == nullptr) return false;
+  const Decision* passed = OnPartial(id, rule, operand, stored, nullptr);
+  if (passed == nullptr || passed->produced[0] != wanted) return false;
+  Set(id, passed);
+  return true;
+}
+
 bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
-  if (waiting_.empty() || !HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
+  if (PlanPassed(id, rule)) return true;
+  if (!HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
   const auto accumulator = accumulators_.find(id);
   if (accumulator != accumulators_.end()) return PlanAccumulated(id, rule, accumulator->second);
   const Sharding* state = nullptr;
   double seconds = 0;
   for (InstrId o : module_.operands(id)) {
     const auto found = waiting_.find(o.value);
-    if (found == waiting_.end()) return false;
-    const Sharding* const waits = found->second.later->produced[0];
-    if (state != nullptr && waits != state) return false;
-    state = waits;
-    seconds += found->second.seconds;
+    const bool waiting = found != waiting_.end();
+    const Sharding* const sum = waiting ? found->second.later->produced[0] : StoredSum(o);
+    if (sum == nullptr || (state != nullptr && sum != state)) return false;
+    state = sum;
+    seconds += waiting ? found->second.seconds
+                       : ReshardCost(o, sum, WithoutPartial(table_.context(), sum)).seconds;
   }
   const Decision* sum = OnPartial(id, rule, -1, state, table_.WantedOfOp(id, 0));
   if (sum == nullptr || sum->seconds >= seconds) return false;
-  for (InstrId o : module_.operands(id)) Wait(o);
+  for (InstrId o : module_.operands(id)) {
+    if (waiting_.contains(o.value)) Wait(o);
+  }
   Set(id, sum);
   return true;
 }
@@ -227,7 +252,7 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const Decision& d = *op.decision;
   const Sharding* const produced = d.produced.empty() ? nullptr : d.produced[0];
   const bool makes_sum = produced != nullptr && !produced->partial().empty();
-  if ((!makes_sum && waiting_.empty()) || !MayWait(id)) return;
+  if (!MayWait(id)) return;
   if (makes_sum) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
     const Cost saved = ReshardCost(id, produced, d.final[0]);
@@ -249,11 +274,13 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   if (operand < 0) return;
   const InstrId before = module_.operand(id, operand);
   const auto found = waiting_.find(before.value);
-  if (found == waiting_.end()) return;
-  const double seconds = found->second.seconds;
-  const Decision* later = OnPartial(id, rule, operand, found->second.later->produced[0], nullptr);
+  const bool waiting = found != waiting_.end();
+  const Sharding* const sum = waiting ? found->second.later->produced[0] : StoredSum(before);
+  if (sum == nullptr) return;
+  const double seconds = waiting ? found->second.seconds : 0;
+  const Decision* later = OnPartial(id, rule, operand, sum, nullptr);
   if (later == nullptr) return;
-  waiting_[id.value] = {later, before, seconds + d.seconds - later->seconds};
+  waiting_[id.value] = {later, waiting ? before : InstrId(), seconds + d.seconds - later->seconds};
 }
 
 void WaitingSums::Wait(InstrId id) {

@@ -8,6 +8,9 @@
 // Example: x·w + y·v over a sharded contraction is one all-reduce, not two. So is the gradient of
 // an input that three projections share.
 //
+// A value that is stored as such a sum (a parameter, or one that an annotation leaves unreduced) is
+// passed on and added likewise.
+//
 // An accumulator of a loop (accumulators.h) waits for the loop's end: what an iteration adds to it
 // is not reduced. Gradients of micro-batches are reduced once, not once an iteration. The sum may
 // be held in larger shards until then, as long as that takes little memory.
@@ -60,6 +63,11 @@ class WaitingSums {
   Cost ReshardCost(InstrId id, const Sharding* from, const Sharding* to);
   // Whether the result has one user, which may pass the sum on or add it.
   bool MayWait(InstrId id) const;
+  // The state of a value that is stored as a sum over devices: a parameter, or one that an
+  // annotation leaves unreduced. Null for all others.
+  const Sharding* StoredSum(InstrId value) const;
+  // Plans an op that passes on a sum that is stored, if its result is wanted as the same sum.
+  bool PlanPassed(InstrId id, const ShardingRule& rule);
   // The operand of which the op passes a sum on: its results for the parts, added up, are that for
   // the sum. -1 for all other ops.
   int PassedOperand(InstrId id) const;

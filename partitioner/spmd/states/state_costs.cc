@@ -26,7 +26,9 @@ const Decision& StateGraph::DecisionOf(const Term& term, absl::Span<const Shardi
   const size_t operands = num_operands(term);
   const States from(states.begin(), states.begin() + operands);
   const States wanted(states.begin() + operands, states.end());
-  return *decider_.Decide(term.op, *rules_.rule(term.op), from, wanted, {})->decision;
+  Circumstances c;
+  c.starts = ConstantStarts(program_.module, term.op);
+  return *decider_.Decide(term.op, *rules_.rule(term.op), from, wanted, c)->decision;
 }
 
 const Decision& StateGraph::FirstDecision(const Term& term) {

@@ -5,8 +5,8 @@
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
-#include "shardcall/partitioner/spmd/strategies/read_through.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/read_through.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -2,7 +2,7 @@
 // Dot: padding of uneven contracting dimensions is set to zero.
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/products.h"
+#include "shardcall/partitioner/spmd/strategies/parts/products.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -7,9 +7,9 @@
 #include "shardcall/partitioner/ir/shapes/dim_labels.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
-#include "shardcall/partitioner/spmd/strategies/products.h"
-#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/products.h"
+#include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -7,8 +7,8 @@
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/partitioner/spmd/strategies/own_rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/indices.h"
+#include "shardcall/partitioner/spmd/strategies/parts/own_rows.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -11,10 +11,12 @@
 
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/partitioner/spmd/strategies/rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/indices.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -95,10 +97,81 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   return ops.Clone(op, operands);
 }
 
+// Where the place of the update is known, its rows are exchanged: each shard of the result gets
+// those that lie in it.
+bool IsPlaced(const OpQuery& op, int d) { return op.shapes[1]->dim(d) != op.shapes[0]->dim(d); }
+
+bool PlacedRule(const OpQuery& op, ShardingRule* rule) {
+  if (op.starts.empty() || op.shapes[1]->num_elements() == 0) return false;
+  *rule = *op.rule;
+  bool any = false;
+  for (int d = 0; d < op.shapes[0]->rank(); ++d) {
+    if (!IsPlaced(op, d)) continue;
+    any = any || op.operands[1]->IsDimSharded(d);
+    const int f = rule->operands[0].dims[d][0];
+    rule->operands[1].dims[d] = {f};
+    rule->extents.push_back({{1, f}, op.shapes[1]->dim(d)});
+  }
+  return any;
+}
+
+bool CrossesPlaced(const OpQuery&, int) { return true; }
+
+bool CompletePlaced(const OpQuery& op, Candidate* c) {
+  for (int d = 0; d < op.shapes[0]->rank(); ++d) {
+    const Sharding& s = *c->operands[1];
+    if (!IsPlaced(op, d) || !s.IsDimSharded(d)) continue;
+    ShardRanges r = ShardRanges::Of(op.shapes[1]->dim(d), s.num_shards(d));
+    r.step = r.length = CeilDiv(op.shapes[0]->dim(d), s.num_shards(d));
+    r.offset = -op.starts[d];
+    c->exchanges.push_back({1, d, r});
+  }
+  return true;
+}
+
+// All rows of the shard are chosen from what was there and what has come.
+double SecondsOfPlaced(const CostModel& cost, const Module&, const Instruction& instr,
+                       const Decision& d) {
+  return cost.MemorySeconds(3 * static_cast<double>(LocalBytes(instr.shape, *d.produced[0])));
+}
+
+LocalIds EmitPlaced(OpBuilder& ops, const LocalOp& op) {
+  if (op.decision.exchanges.empty()) return ops.Clone(op, op.operands);
+  GraphBuilder& b = ops.builder();
+  const InstrId x = op.operands[0], update = op.operands[1];
+  LocalIds starts(op.operands.begin() + 2, op.operands.end());
+  InstrId mask;
+  for (const Exchange& e : op.decision.exchanges) {
+    starts[e.dim] = b.Zero(b.type(starts[e.dim]));
+    if (!e.ranges.LeavesBounds()) continue;
+    const InstrId place =
+        PlacesOf(ops.emitter(), update, e.dim, op.decision.operands[1]->dim(e.dim), e.ranges);
+    const auto splat = [&](int64_t v) {
+      return b.BroadcastScalar(b.ConstantInt(ElementType::kS32, v), b.shape(place));
+    };
+    const InstrId inside = b.Binary(Opcode::kAnd, b.Compare(Direction::kGe, place, splat(0)),
+                                    b.Compare(Direction::kLt, place, splat(e.ranges.extent)));
+    mask = mask.valid() ? b.Binary(Opcode::kAnd, mask, inside) : inside;
+  }
+  LocalIds operands = op.operands;
+  std::copy(starts.begin(), starts.end(), operands.begin() + 2);
+  if (mask.valid()) {
+    operands[1] = b.Select(mask, update, b.DynamicSlice(x, starts, b.shape(update)->dims()));
+  }
+  return ops.Clone(op, operands);
+}
+
 }  // namespace
 
 constexpr Strategy kDynamicUpdateSliceStrategy{
     .name = "masked update", .crosses = Crosses, .emit = Emit};
+
+constexpr Strategy kPlacedUpdateStrategy{.name = "halo exchange of an update",
+                                         .rule = PlacedRule,
+                                         .crosses = CrossesPlaced,
+                                         .complete = CompletePlaced,
+                                         .seconds = SecondsOfPlaced,
+                                         .emit = EmitPlaced};
 
 }  // namespace internal
 }  // namespace shardcall

@@ -7,8 +7,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/indices.h"
-#include "shardcall/partitioner/spmd/strategies/rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/indices.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {

@@ -9,9 +9,9 @@
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
-#include "shardcall/partitioner/spmd/strategies/read_through.h"
-#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/read_through.h"
+#include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -8,7 +8,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/masked.h"
+#include "shardcall/partitioner/spmd/strategies/parts/masked.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard.h"
 

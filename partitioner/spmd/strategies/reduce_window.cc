@@ -6,8 +6,8 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
-#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -3,7 +3,7 @@
 // it.
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -149,12 +149,31 @@ TEST(Rules, DotHasBatchFreeAndContractedFactors) {
             "i j k, i k l -> i j l reduction={k:add} pad={k:0}");
 }
 
-TEST(Rules, RaggedDotKeepsTheRaggedAndTheGroupDimensionWhole) {
+TEST(Rules, RaggedDotHasRowsAndAddsWhatTheGroupsGive) {
   EXPECT_EQ(RuleOf("x = f32[16,8] parameter(0)\ny = f32[4,8,2] parameter(1)\n"
                    "g = s32[4] parameter(2)\n"
                    "ROOT op = f32[16,2] ragged-dot(x, y, g), lhs_contracting_dims={1}, "
                    "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}\n"),
-            "i j, k j l, m -> i l reduction={j:add} need_replication={i, k, m} pad={j:0}");
+            "i j, k j l, m -> i l reduction={j:add, k:add} need_replication={m} pad={j:0}");
+}
+
+TEST(Rules, RaggedDotHasAListOfSizesForEachPlaceBeforeTheRaggedDimension) {
+  EXPECT_EQ(RuleOf("x = f32[2,3,16,8] parameter(0)\ny = f32[2,8,2,4] parameter(1)\n"
+                   "g = s32[2,3,4] parameter(2)\n"
+                   "ROOT op = f32[2,3,16,2] ragged-dot(x, y, g), lhs_batch_dims={0}, "
+                   "rhs_batch_dims={0}, lhs_contracting_dims={3}, rhs_contracting_dims={1}, "
+                   "lhs_ragged_dims={2}, rhs_group_dims={3}\n"),
+            "i j k l, i l m n, i j o -> i j k m reduction={l:add, n:add} need_replication={o} "
+            "pad={l:0}");
+}
+
+TEST(Rules, ScaledDotAddsWholeBlocks) {
+  EXPECT_EQ(RuleOf("x = bf16[16,32] parameter(0)\ny = bf16[32,8] parameter(1)\n"
+                   "s = bf16[16,8] parameter(2)\nt = bf16[4,8] parameter(3)\n"
+                   "ROOT op = bf16[16,8] scaled-dot(x, y, s, t), lhs_contracting_dims={1}, "
+                   "rhs_contracting_dims={0}\n"),
+            "i (j k), (j l) m, i (j n), (j o) m -> i m reduction={j:add} "
+            "need_replication={k, l, n, o} pad={j:0} sizes={j:4, k:8, l:8, n:2, o:1}");
 }
 
 TEST(Rules, ReduceSumsItsDimensionsIfTheOpIsKnown) {

@@ -117,5 +117,80 @@ TEST(DynamicUpdateSlice, GathersTheUpdateAlone) {
   EXPECT_EQ(p->local.collectives[0].bytes_moved, 4 * 8 * 16 / 8 * 7);
 }
 
+// Starts that are known: the update's rows are exchanged, if it is sharded.
+TEST(DynamicUpdateSlice, AtConstantPlaces) {
+  for (const char* start : {"0", "1", "3", "9"}) {
+    VerifyFamily({.text = absl::StrReplaceAll(R"(
+  x = f32[@(A+3),@B] parameter(0)<0:2>
+  u = f32[@A,@B] parameter(1)<1:2>
+  i = s32[] constant(START)
+  zero = s32[] constant(0)
+  ROOT r = f32[@(A+3),@B] dynamic-update-slice(x, u, i, zero)<2:2>
+)",
+                                              {{"START", start}}),
+                  .sizes = kSizes,
+                  .max_cases = 200});
+  }
+}
+
+TEST(DynamicUpdateSlice, AtConstantPlacesInTwoDimensions) {
+  VerifyFamily({.text = R"(
+  x = f32[@(A+2),@(B+1)] parameter(0)<0:2>
+  u = f32[@A,@B] parameter(1)<1:2>
+  i = s32[] constant(1)
+  ROOT r = f32[@(A+2),@(B+1)] dynamic-update-slice(x, u, i, i)<2:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 400});
+}
+
+// x.at[1:-1, 1:-1].set(u) and .add(u) of JAX.
+TEST(DynamicUpdateSlice, AScatterOfOneWindowAtAConstantPlaceIsOne) {
+  for (const char* root : {"add(a, b)", "copy(b)"}) {
+    VerifyFamily({.text = absl::StrReplaceAll(R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] ROOT_OP
+}
+
+ENTRY main {
+  x = f32[@(A+2),@(B+2)] parameter(0)<0:2>
+  u = f32[@A,@B] parameter(1)<1:2>
+  i = s32[2] constant({1, 1})
+  ROOT r = f32[@(A+2),@(B+2)] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f<2:2>
+}
+)",
+                                              {{"ROOT_OP", root}}),
+                  .sizes = kSizes,
+                  .max_cases = 250});
+  }
+}
+
+// A row from the shard before and one from the shard behind for the slices; for the update, whose
+// 1,022 rows are in shards of 128, nothing lies further from its place than one row.
+TEST(DynamicUpdateSlice, AStepOfAStencilSendsRows) {
+  EXPECT_LE(BytesMoved(R"(
+second {
+  p = f32[] parameter(0)
+  ROOT q = f32[] parameter(1)
+}
+
+ENTRY main {
+  x = f32[1024,1024] parameter(0), sharding={devices=[8,1]<=[8]}
+  up = f32[1022,1022] slice(x), slice={[0:1022], [1:1023]}
+  down = f32[1022,1022] slice(x), slice={[2:1024], [1:1023]}
+  left = f32[1022,1022] slice(x), slice={[1:1023], [0:1022]}
+  right = f32[1022,1022] slice(x), slice={[1:1023], [2:1024]}
+  a = f32[1022,1022] add(up, down)
+  b = f32[1022,1022] add(left, right)
+  u = f32[1022,1022] add(a, b)
+  i = s32[2] constant({1, 1})
+  ROOT r = f32[1024,1024] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=second, sharding={devices=[8,1]<=[8]}
+}
+)"),
+            4 * 1024 * 4);
+}
+
 }  // namespace
 }  // namespace shardcall

@@ -168,5 +168,20 @@ TEST(Gather, PartOfAnOffsetDimension) {
                 .max_cases = 300});
 }
 
+// x[jnp.arange(1, .., 2)] of JAX, and backwards: slices.
+TEST(Gather, RowsOfTheSameDistance) {
+  for (const char* rows : {"constant({1, 3, 5, 7})", "constant({6, 4, 2, 0})"}) {
+    VerifyFamily({.text = absl::StrCat(R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  i = s32[4] )",
+                                       rows, R"(
+  ROOT r = f32[@B,4] gather(x, i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<1:2>
+)"),
+                  .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 10}, {'B', 3}}},
+                  .max_cases = 150,
+                  .no_fallback = true});
+  }
+}
+
 }  // namespace
 }  // namespace shardcall

@@ -95,16 +95,6 @@ ENTRY main {
                 .max_cases = 200});
 }
 
-TEST(Fft, BatchesStaySharded) {
-  VerifyFamily({.text = R"(
-  x = f32[@A,8] parameter(0)<0:2>
-  i = c64[@A,8] convert(x)
-  ROOT r = c64[@A,8] fft(i), fft_type=FFT, fft_length={8}<1:2>
-)",
-                .sizes = kSizes,
-                .max_cases = 150});
-}
-
 TEST(LinearAlgebra, SolvesStayRightUnderAnySharding) {
   VerifyFamily({.text = R"(
   p = f32[@A,4,4] parameter(0)<0:3>

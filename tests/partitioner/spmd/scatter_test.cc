@@ -3,6 +3,9 @@
 // bounds, several operands, and computations that are no monoid.
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
 
@@ -228,6 +231,97 @@ ENTRY main {
 }
 )",
                 .sizes = {{{'A', 8}}, {{'A', 3}}}});
+}
+
+// x.at[::2].add(u) and .set(u) of JAX. An update of -0 keeps a sum of -0.
+TEST(Scatter, ToRowsOfTheSameDistance) {
+  const std::pair<const char*, const char*> kForms[] = {{"r = f32[] add(a, b)", "-0"},
+                                                        {"r = f32[] add(a, b)", "1"},
+                                                        {"r = f32[] maximum(a, b)", "1"},
+                                                        {"r = f32[] copy(b)", "1"}};
+  for (const auto& [root, factor] : kForms) {
+    VerifyFamily({.text = absl::StrCat(R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT )",
+                                       root, R"(
+}
+
+ENTRY main {
+  p = f32[@(A*2),@B] parameter(0)
+  c = f32[] constant()",
+                                       factor, R"()
+  factors = f32[@(A*2),@B] broadcast(c), dimensions={}
+  x = f32[@(A*2),@B] multiply(p, factors)<0:2>
+  u = f32[@B,@A] parameter(1)<1:2>
+  n = s32[@A] iota(), iota_dimension=0
+  two = s32[] constant(2)
+  twos = s32[@A] broadcast(two), dimensions={}
+  j = s32[@A] multiply(n, twos)
+  ROOT r = f32[@(A*2),@B] scatter(x, j, u), update_window_dims={0}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f<2:2>
+}
+)"),
+                  .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
+                  .max_cases = 200});
+  }
+}
+
+// x.at[1:-1:2, 2:].set(u) of JAX, and the gather of the same elements.
+TEST(Scatter, ToRowsOfTheSameDistanceAndAWindowOfEach) {
+  VerifyFamily({.text = R"(
+f {
+  a = f32[] parameter(0)
+  ROOT b = f32[] parameter(1)
+}
+
+ENTRY main {
+  x = f32[@(A*2+1),@(B+2)] parameter(0)<0:2>
+  u = f32[@A,@B] parameter(1)<1:2>
+  n = s32[@A,1] iota(), iota_dimension=0
+  two = s32[] constant(2)
+  twos = s32[@A,1] broadcast(two), dimensions={}
+  m = s32[@A,1] multiply(n, twos)
+  one = s32[] constant(1)
+  ones = s32[@A,1] broadcast(one), dimensions={}
+  rows = s32[@A,1] add(m, ones)
+  i = s32[@A,2] concatenate(rows, twos), dimensions={1}
+  s = f32[@(A*2+1),@(B+2)] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=f
+  g = f32[@A,@B] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,@B}
+  ROOT t = (f32[@(A*2+1),@(B+2)], f32[@A,@B]) tuple(s, g)
+}
+)",
+                .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
+                .max_cases = 200});
+}
+
+TEST(Scatter, ToAGridOfTwoDimensions) {
+  VerifyFamily({.text = R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[@(A*2),@(B*3)] parameter(0)<0:2>
+  u = f32[@B,@A] parameter(1)<1:2>
+  n = s32[@A] iota(), iota_dimension=0
+  two = s32[] constant(2)
+  twos = s32[@A] broadcast(two), dimensions={}
+  rows = s32[@A] multiply(n, twos)
+  m = s32[@B] iota(), iota_dimension=0
+  three = s32[] constant(3)
+  threes = s32[@B] broadcast(three), dimensions={}
+  columns = s32[@B] multiply(m, threes)
+  r2 = s32[@B,@A,1] broadcast(rows), dimensions={1}
+  c2 = s32[@B,@A,1] broadcast(columns), dimensions={0}
+  i = s32[@B,@A,2] concatenate(r2, c2), dimensions={2}
+  ROOT s = f32[@(A*2),@(B*3)] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=2, to_apply=f<2:2>
+}
+)",
+                .sizes = {{{'A', 8}, {'B', 4}}, {{'A', 5}, {'B', 3}}},
+                .max_cases = 200});
 }
 
 }  // namespace

@@ -268,5 +268,17 @@ TEST(DynamicSlice, InTwoDimensions) {
                 .max_cases = 300});
 }
 
+// jnp.pad(x, ..)[2:-2] of JAX, whose padding value is converted: just the rows that are shifted in.
+TEST(Slice, OfAPadByAConvertedConstantShiftsRows) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[1024,512] parameter(0), sharding={devices=[8,1]<=[8]}
+  zero = s32[] constant(0)
+  z = f32[] convert(zero)
+  p = f32[1028,512] pad(x, z), padding=1_3x0_0
+  ROOT s = f32[1024,512] slice(p), slice={[2:1026], [0:512]}, sharding={devices=[8,1]<=[8]}
+)"),
+            512 * 4 / 8 * 7);
+}
+
 }  // namespace
 }  // namespace shardcall

@@ -53,6 +53,34 @@ TEST(WaitingSums, ASumThatIsWantedInShardsIsReduceScattered) {
             kReduced / 2);
 }
 
+TEST(WaitingSums, UnreducedParametersAreAddedAndThenReduced) {
+  EXPECT_EQ(BytesMoved(R"(
+  p = f32[64,16] parameter(0), sharding={unreduced}
+  q = f32[16,64] parameter(1), sharding={unreduced}
+  t = f32[64,16] transpose(q), dimensions={1,0}
+  ROOT r = f32[64,16] add(p, t), sharding={replicated}
+)"),
+            kReduced);
+}
+
+TEST(WaitingSums, WhatIsAnnotatedUnreducedStaysSo) {
+  EXPECT_EQ(BytesMoved(R"(
+  p = f32[64,16] parameter(0), sharding={devices=[2,1,4]<=[8] last_tile_dims={unreduced}}
+  n = f32[64,16] negate(p), sharding={devices=[2,1,4]<=[8] last_tile_dims={unreduced}}
+  t = f32[16,64] transpose(n), dimensions={1,0}, sharding={devices=[1,2,4]<=[8] last_tile_dims={unreduced}}
+  ROOT r = f32[16,64] add(t, t), sharding={devices=[1,2,4]<=[8] last_tile_dims={unreduced}}
+)"),
+            0);
+}
+
+TEST(WaitingSums, UnreducedValuesThatAreMultipliedAreReduced) {
+  EXPECT_EQ(BytesMoved(R"(
+  p = f32[64,16] parameter(0), sharding={unreduced}
+  ROOT r = f32[64,16] multiply(p, p), sharding={replicated}
+)"),
+            kReduced);
+}
+
 TEST(WaitingSums, AnAddendThatIsNoSumLetsNothingWait) {
   EXPECT_EQ(BytesMoved(Products(R"(
   b = f32[64,16] parameter(3)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the strategies that reduce over uneven shards, whose padding must not count.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_MASKED_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_MASKED_H_
 
 #include <vector>
 
@@ -16,4 +16,4 @@ std::vector<int> UnevenReduced(const LocalOp& op, int t);
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_MASKED_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_MASKED_H_

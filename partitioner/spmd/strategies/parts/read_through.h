@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the strategies that read what a slice or a pad was made of (plan/sources.h). The
 // operand itself is then not needed on shards, and is not computed where nothing else reads it.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_READ_THROUGH_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_READ_THROUGH_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_READ_THROUGH_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_READ_THROUGH_H_
 
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
@@ -33,4 +33,4 @@ InstrId ReadThrough(OpBuilder& ops, const LocalSource& from, int d, const ShardR
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_READ_THROUGH_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_READ_THROUGH_H_

@@ -4,13 +4,13 @@
 //   place = clamp(0, first, T - W) a window of W = min(S, T) rows of the shard that holds all of
 //                                  them that the shard has
 //   row j of the result is row j + first - place of the window, if 0 <= j + first < T
-#include "shardcall/partitioner/spmd/strategies/own_rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/own_rows.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/spmd/strategies/rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 
 namespace shardcall {
 inline namespace internal {

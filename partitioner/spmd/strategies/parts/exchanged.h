@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the strategies that exchange halos.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_EXCHANGED_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_EXCHANGED_H_
 
 #include <cstdint>
 #include <vector>
@@ -33,4 +33,4 @@ LocalIds CloneAndCut(OpBuilder& ops, const LocalOp& op, absl::Span<const InstrId
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_EXCHANGED_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_EXCHANGED_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/parts/indices.h"
 
 #include <vector>
 

@@ -10,7 +10,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+#include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/reshard.h"
 

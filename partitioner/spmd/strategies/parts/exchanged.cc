@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/exchanged.h"
+#include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
 
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows that slide over a sharded dimension.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_SHARDED_WINDOW_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_SHARDED_WINDOW_H_
 
 #include <cstdint>
 #include <optional>
@@ -71,4 +71,4 @@ class ChangedWindow {
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_SHARDED_WINDOW_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_SHARDED_WINDOW_H_

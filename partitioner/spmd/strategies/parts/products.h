@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the strategies of dot and convolution.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_PRODUCTS_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_PRODUCTS_H_
 
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -20,4 +20,4 @@ void MaskContracted(OpBuilder& ops, const LocalOp& op, LocalIds* operands);
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PRODUCTS_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_PRODUCTS_H_

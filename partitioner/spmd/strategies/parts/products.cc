@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/products.h"
+#include "shardcall/partitioner/spmd/strategies/parts/products.h"
 
 #include <vector>
 
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
-#include "shardcall/partitioner/spmd/strategies/masked.h"
+#include "shardcall/partitioner/spmd/strategies/parts/masked.h"
 
 namespace shardcall {
 inline namespace internal {

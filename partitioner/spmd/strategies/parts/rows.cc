@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/rows.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 
 #include <vector>
 
 #include "shardcall/partitioner/ir/build/clamped_starts.h"
-#include "shardcall/partitioner/spmd/strategies/indices.h"
+#include "shardcall/partitioner/spmd/strategies/parts/indices.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/read_through.h"
+#include "shardcall/partitioner/spmd/strategies/parts/read_through.h"
 
 #include <algorithm>
 

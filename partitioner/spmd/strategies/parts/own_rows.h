@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few rows of a sharded dimension, wanted by all devices: each has those that lie in its shard,
 // and zeros for the others, so that they sum up to the rows.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_OWN_ROWS_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_OWN_ROWS_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_OWN_ROWS_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_OWN_ROWS_H_
 
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
@@ -25,4 +25,4 @@ InstrId TakeOwnRows(OpBuilder& ops, InstrId x, const Shape* global, const Shardi
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_OWN_ROWS_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_OWN_ROWS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/sharded_window.h"
+#include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers for the indices of gather and scatter.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_INDICES_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_INDICES_H_
 
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 
@@ -24,4 +24,4 @@ InstrId SplatIntLike(GraphBuilder& b, int64_t value, InstrId like);
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_INDICES_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_INDICES_H_

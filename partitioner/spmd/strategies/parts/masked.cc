@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/spmd/strategies/masked.h"
+#include "shardcall/partitioner/spmd/strategies/parts/masked.h"
 
 namespace shardcall {
 inline namespace internal {

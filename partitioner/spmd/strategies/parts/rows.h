@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a dimension that lie partly in a shard, shared by the strategies of slices, gathers and
 // scatters.
-#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_ROWS_H_
-#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_ROWS_H_
+#ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_ROWS_H_
+#define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_ROWS_H_
 
 #include "shardcall/partitioner/ir/build/builder.h"
 
@@ -21,4 +21,4 @@ InstrId RowsInRange(GraphBuilder& b, InstrId shift, int64_t size, int64_t rows);
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_ROWS_H_
+#endif  // SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_ROWS_H_

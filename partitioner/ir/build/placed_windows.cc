@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/build/placed_windows.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "shardcall/partitioner/ir/analysis/affine_integers.h"
+#include "shardcall/partitioner/ir/analysis/one_window.h"
+#include "shardcall/partitioner/ir/analysis/value_range.h"
+#include "shardcall/partitioner/ir/monoid.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+std::optional<CallExpansion> ReadSlice(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  const auto operands = m.operands(i);
+  const Shape& x = *m.instr(operands[0]).shape;
+  if (x.IsDynamic() || operands.size() != 1 + static_cast<size_t>(x.rank())) return std::nullopt;
+  Numbers starts, limits;
+  for (int d = 0; d < x.rank(); ++d) {
+    const std::optional<ValueRange> start = RangeOf(m, operands[1 + d]);
+    if (!start.has_value() || start->low != start->high) return std::nullopt;
+    const int64_t size = i.shape->dim(d);
+    starts.push_back(std::clamp<int64_t>(start->low, 0, x.dim(d) - size));
+    limits.push_back(starts.back() + size);
+  }
+  return CallExpansion{{i.shape}, [=](GraphBuilder& b, absl::Span<const InstrId> given) {
+                         return std::vector<InstrId>{b.Slice(given[0], starts, limits)};
+                       }};
+}
+
+std::optional<CallExpansion> ReadScatter(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  const auto operands = m.operands(i);
+  if (operands.size() != 3 || i.shape->IsDynamic()) return std::nullopt;
+  const auto& attrs = i.as<ScatterAttrs>();
+  const Shape &x = *m.instr(operands[0]).shape, &update = *m.instr(operands[2]).shape;
+  if (!HasOneWindow(*m.instr(operands[1]).shape, attrs.index_vector_dim) || update.IsDynamic() ||
+      update.num_elements() == 0) {
+    return std::nullopt;
+  }
+  const bool replaces = ReplacesElements(m, attrs.to_apply);
+  Opcode op = Opcode::kAdd;
+  if (!replaces && !RecognizeMonoid(m, attrs.to_apply, &op)) return std::nullopt;
+  Numbers index;
+  const StartLimits limits = LimitsOfStarts(m, i);
+  if (!AppendConstants(m, operands[1], &index) || index.size() != limits.most.size()) {
+    return std::nullopt;
+  }
+  Numbers starts(x.rank(), 0);
+  for (size_t c = 0; c < index.size(); ++c) {
+    // A window that does not fit is left out.
+    if (index[c] < 0 || index[c] > limits.most[c]) return std::nullopt;
+    starts[attrs.scatter_dims_to_operand_dims[c]] = index[c];
+  }
+  const auto sizes = ScatterWindow(m, i);
+  const Numbers window(sizes.begin(), sizes.end());
+  const auto make = [=](GraphBuilder& b, absl::Span<const InstrId> given) {
+    // Dimensions of size 1 apart, the update has the window's dimensions in their order.
+    InstrId part = b.shape(given[2])->dims() == absl::MakeConstSpan(window)
+                       ? given[2]
+                       : b.Reshape(given[2], window);
+    if (!replaces) {
+      Numbers ends = starts;
+      for (size_t d = 0; d < ends.size(); ++d) ends[d] += window[d];
+      part = b.Binary(op, b.Slice(given[0], starts, ends), part);
+    }
+    std::vector<InstrId> at;
+    for (int64_t s : starts) at.push_back(b.ConstantInt(ElementType::kS32, s));
+    return std::vector<InstrId>{b.DynamicUpdateSlice(given[0], part, at)};
+  };
+  return CallExpansion{{i.shape}, make};
+}
+
+}  // namespace
+
+std::optional<CallExpansion> ReadPlacedWindow(const Module& m, InstrId id) {
+  const Opcode opcode = m.instr(id).opcode;
+  if (opcode == Opcode::kDynamicSlice) return ReadSlice(m, id);
+  if (opcode == Opcode::kGather) return ReadGatherOfRows(m, id);
+  if (opcode != Opcode::kScatter) return std::nullopt;
+  std::optional<CallExpansion> update = ReadScatter(m, id);
+  return update.has_value() ? update : ReadScatterOfRows(m, id);
+}
+
+}  // namespace internal
+}  // namespace shardcall
