@@ -114,6 +114,8 @@ AxisList AsSet(const BaseMesh& mesh, absl::Span<const AxisRef> axes);
 // `program`, whose boundaries are known. Values without a region of their own (constants and
 // values computed from constants only) belong to the region of their users; if users are in
 // several regions, `edit` gets clones, and FindRegions must run again after the edit is applied.
+// Parameters and results are outside of all regions, unless their shardings name manual axes: then
+// these are their region, without a boundary. The elements of a tuple may be of several regions.
 // Errors: E174 an axis made manual twice, E175 a value that crosses the edge of a region without a
 // boundary.
 absl::Status FindRegions(const InlinedModule& inlined, Program* program, ModuleEdit* edit);

@@ -129,7 +129,7 @@ TEST(DynamicUpdateSlice, AtConstantPlaces) {
 )",
                                               {{"START", start}}),
                   .sizes = kSizes,
-                  .max_cases = 200});
+                  .max_cases = 80});
   }
 }
 
@@ -141,7 +141,7 @@ TEST(DynamicUpdateSlice, AtConstantPlacesInTwoDimensions) {
   ROOT r = f32[@(A+2),@(B+1)] dynamic-update-slice(x, u, i, i)<2:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 400});
+                .max_cases = 200});
 }
 
 // x.at[1:-1, 1:-1].set(u) and .add(u) of JAX.
@@ -163,7 +163,7 @@ ENTRY main {
 )",
                                               {{"ROOT_OP", root}}),
                   .sizes = kSizes,
-                  .max_cases = 250});
+                  .max_cases = 120});
   }
 }
 

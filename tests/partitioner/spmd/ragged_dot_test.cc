@@ -24,7 +24,7 @@ TEST(RaggedDot, ShardsOfRowsAndOfGroups) {
   ROOT r = s32[@A,4] ragged-dot(x, w, n), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}<3:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 600});
+                .max_cases = 300});
 }
 
 TEST(RaggedDot, ShardsOfBatchesWithAListOfSizesEach) {
@@ -35,7 +35,7 @@ TEST(RaggedDot, ShardsOfBatchesWithAListOfSizesEach) {
   ROOT r = s32[4,3,@A,5] ragged-dot(x, w, n), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={3}, rhs_contracting_dims={1}, lhs_ragged_dims={2}, rhs_group_dims={2}<3:4>
 )",
                 .sizes = kSizes,
-                .max_cases = 500});
+                .max_cases = 250});
 }
 
 TEST(RaggedDot, ShardsOfTheContractedDimensionThatIsRagged) {
@@ -46,7 +46,7 @@ TEST(RaggedDot, ShardsOfTheContractedDimensionThatIsRagged) {
   ROOT r = s32[@G,6,4] ragged-dot(x, y, n), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}<3:3>
 )",
                 .sizes = kSizes,
-                .max_cases = 500});
+                .max_cases = 250});
 }
 
 TEST(RaggedDot, SizesOfAnyIntegerType) {
@@ -75,7 +75,7 @@ TEST(RaggedDot, RowsOfOtherGroupsDoNotCountWhateverTheyHold) {
   ROOT r = pred[@A,4] is-finite(y)
 )",
                 .sizes = kSizes,
-                .max_cases = 200});
+                .max_cases = 100});
 }
 
 std::string Ragged(absl::string_view x, absl::string_view w, absl::string_view r) {
@@ -109,7 +109,7 @@ TEST(ScaledDot, ShardsOfWholeBlocksAddUp) {
   ROOT r = f32[@M,4] scaled-dot(x, y, s, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}<2:2>
 )"),
                   .sizes = {{{'M', 4}, {'K', 32}}, {{'M', 5}, {'K', 12}}, {{'M', 3}, {'K', 24}}},
-                  .max_cases = 200});
+                  .max_cases = 100});
   }
 }
 
