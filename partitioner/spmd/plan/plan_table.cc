@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/peak_memory.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
@@ -66,6 +67,11 @@ const Sharding* PlanTable::WantedOfOp(InstrId id, int flat) const {
     }
   }
   return s;
+}
+
+bool PlanTable::WantsPartial() const {
+  return absl::c_any_of(propagation_.sharding,
+                        [](const Sharding* s) { return s != nullptr && !s->partial().empty(); });
 }
 
 States PlanTable::OperandStates(InstrId id, CopyList* copies) const {

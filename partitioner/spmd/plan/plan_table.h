@@ -36,6 +36,8 @@ class PlanTable {
   // As Wanted; but for a value whose only use is an annotation that wants it partial, that partial
   // state.
   const Sharding* WantedOfOp(InstrId id, int flat) const;
+  // Whether propagation wants a value partial: a parameter, or one that an annotation makes so.
+  bool WantsPartial() const;
   // Bytes of one device's memory that the program needs in the states that propagation wants, as
   // far as can be said before it is planned. Linear in the program, and asked for once: all plans
   // of a program take what the first one found.

@@ -37,7 +37,8 @@ WaitingSums::WaitingSums(const Program& program, const CostModel& cost, PlanTabl
       module_(program.module),
       cost_(cost),
       table_(table),
-      accumulators_(FindAccumulators(program)) {
+      accumulators_(FindAccumulators(program)),
+      stores_sums_(table.WantsPartial()) {
   for (const auto& [sum, a] : accumulators_) FindMakers(module_.operand(sum, 1 - a.operand), sum);
 }
 
@@ -115,14 +116,14 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int
 }
 
 const Sharding* WaitingSums::StoredSum(InstrId value) const {
-  if (!module_.instr(value).shape->IsArray()) return nullptr;
+  if (!stores_sums_ || !module_.instr(value).shape->IsArray()) return nullptr;
   const Sharding* const s = table_.State(value, 0);
   const bool sum = s != nullptr && !s->partial().empty() && s->partial_op() == PartialOp::kSum;
   return sum ? s : nullptr;
 }
 
 bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
-  if (!module_.instr(id).shape->IsArray()) return false;
+  if (!stores_sums_ || !module_.instr(id).shape->IsArray()) return false;
   const Sharding* const wanted = table_.WantedOfOp(id, 0);
   if (wanted == nullptr || wanted->partial().empty()) return false;
   const int operand = PassedOperand(id);
@@ -137,6 +138,7 @@ bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
 
 bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   if (PlanPassed(id, rule)) return true;
+  if (waiting_.empty() && !stores_sums_) return false;
   if (!HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
   const auto accumulator = accumulators_.find(id);
   if (accumulator != accumulators_.end()) return PlanAccumulated(id, rule, accumulator->second);
@@ -252,7 +254,7 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const Decision& d = *op.decision;
   const Sharding* const produced = d.produced.empty() ? nullptr : d.produced[0];
   const bool makes_sum = produced != nullptr && !produced->partial().empty();
-  if (!MayWait(id)) return;
+  if ((!makes_sum && waiting_.empty() && !stores_sums_) || !MayWait(id)) return;
   if (makes_sum) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
     const Cost saved = ReshardCost(id, produced, d.final[0]);

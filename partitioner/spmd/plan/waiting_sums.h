@@ -97,6 +97,7 @@ class WaitingSums {
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction
   const Accumulators accumulators_;
+  const bool stores_sums_;  // whether the program may have values that are stored so
   // The accumulator that an op's result is added to, maybe after other ops passed it on.
   absl::flat_hash_map<InstrId, InstrId> made_for_;
   absl::flat_hash_map<InstrId, int64_t> taken_;  // by accumulator: bytes of the room
