@@ -73,12 +73,6 @@ Common MatchPrefix(absl::Span<const AxisRef> a, absl::Span<const AxisRef> b) {
 
 }  // namespace
 
-int64_t AxesSize(absl::Span<const AxisRef> axes) {
-  int64_t size = 1;
-  for (const AxisRef& a : axes) size *= a.size;
-  return size;
-}
-
 bool Overlaps(AxisRef a, AxisRef b) {
   if (a.axis != b.axis || a.size == 1 || b.size == 1) return false;
   return Begin(b) % End(a) != 0 && Begin(a) % End(b) != 0;

@@ -21,8 +21,11 @@ bool AnyDynamic(absl::Span<const bool> dynamic) {
 }  // namespace
 
 void* Arena::Allocate(size_t bytes, size_t alignment) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(next_);
-  const size_t skip = next_ == nullptr ? 0 : (alignment - at % alignment) % alignment;
+  // Up to the next multiple of the alignment, which is a power of 2.
+  const auto to_multiple = [&](const char* at) {
+    return -reinterpret_cast<uintptr_t>(at) & (alignment - 1);
+  };
+  const size_t skip = to_multiple(next_);
   if (next_ != nullptr && skip + bytes <= left_) {
     char* out = next_ + skip;
     next_ = out + bytes;
@@ -32,7 +35,7 @@ void* Arena::Allocate(size_t bytes, size_t alignment) {
   if (bytes > kBlockBytes / 4) {  // large data get a block of their own
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes + alignment));
     char* out = blocks_.back().get();
-    return out + (alignment - reinterpret_cast<uintptr_t>(out) % alignment) % alignment;
+    return out + to_multiple(out);
   }
   blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlockBytes));
   next_ = blocks_.back().get();

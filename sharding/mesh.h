@@ -135,7 +135,11 @@ class BaseMesh {
 };
 
 // Axis algebra, all O(number of axes).
-int64_t AxesSize(absl::Span<const AxisRef> axes);
+inline int64_t AxesSize(absl::Span<const AxisRef> axes) {
+  int64_t size = 1;
+  for (const AxisRef& a : axes) size *= a.size;
+  return size;
+}
 bool Overlaps(AxisRef a, AxisRef b);
 bool Overlaps(absl::Span<const AxisRef> a, absl::Span<const AxisRef> b);
 bool Contains(absl::Span<const AxisRef> set, AxisRef a);  // every part of a lies in set

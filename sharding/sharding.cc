@@ -166,7 +166,10 @@ class ShardingInterner {
     Sharding* s = arena.New<Sharding>();
     s->mesh_ = b.mesh;
     std::vector<absl::Span<const AxisRef>> dims;
-    for (const AxisList& d : b.dims) dims.push_back(arena.Copy(absl::MakeConstSpan(d)));
+    for (const AxisList& d : b.dims) {
+      dims.push_back(arena.Copy(absl::MakeConstSpan(d)));
+      s->has_sharded_dim_ = s->has_sharded_dim_ || !d.empty();
+    }
     SortAndMerge(&used);
     s->dims_ = arena.Copy(absl::MakeConstSpan(dims));
     s->partial_ = arena.Copy(absl::MakeConstSpan(b.partial));
@@ -179,13 +182,6 @@ class ShardingInterner {
   }
   InternTable<Sharding> table_;
 };
-
-bool Sharding::HasShardedDim() const {
-  for (const auto& d : dims_) {
-    if (!d.empty()) return true;
-  }
-  return false;
-}
 
 std::string Sharding::ToString() const {
   if (is_maximal()) return absl::StrCat("{maximal device=", maximal_device_, "}");

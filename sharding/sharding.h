@@ -34,7 +34,7 @@ class Sharding {
 
   int64_t num_shards(int i) const { return AxesSize(dims_[i]); }
   bool IsDimSharded(int i) const { return !dims_[i].empty(); }
-  bool HasShardedDim() const;
+  bool HasShardedDim() const { return has_sharded_dim_; }
   // No sharded dim, nothing partial, not maximal (manual axes do not count).
   bool IsReplicated() const { return !is_maximal() && partial_.empty() && !HasShardedDim(); }
 
@@ -51,6 +51,7 @@ class Sharding {
   absl::Span<const AxisRef> partial_, manual_, used_;
   PartialOp partial_op_ = PartialOp::kSum;
   int64_t maximal_device_ = -1;
+  bool has_sharded_dim_ = false;
 };
 
 // A Sharding being made; canonicalised when interned.

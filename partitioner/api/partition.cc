@@ -115,6 +115,16 @@ absl::Status RemoveShardings(Module* module) {
   return absl::OkStatus();
 }
 
+// Assigns missing names, as printing would, so that a stage's printed text, when it is read again,
+// has the same names as the program.
+void NameAll(Module* module) {
+  for (int k = 0; k < module->num_instructions(); ++k) {
+    if (!module->instr(InstrId(k)).name.empty()) continue;
+    AssignNames(module);
+    return;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
@@ -128,28 +138,20 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   StageTimes times;
   {
     StageTimer timer(&times.import);
-    // A module that was exported has them already. Calls are inlined there, so that more places are
-    // known, but it stands for the program that it was made of.
-    const bool windows = !IsExported(module);
-    SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded,
-                               ExpandCalls(module, kIsOp, windows));
+    SHARDCALL_ASSIGN_OR_RETURN(absl::optional<Module> expanded, ExpandCalls(module, kIsOp));
     if (expanded) module = *std::move(expanded);
   }
-  // Assign missing names now, as printing would, so that a stage's printed text, when it is read
-  // again, has the same names as the program.
-  for (int k = 0; k < module.num_instructions(); ++k) {
-    if (!module.instr(InstrId(k)).name.empty()) continue;
-    AssignNames(&module);
-    break;
-  }
+  NameAll(&module);
   ImportOptions import_options;
   import_options.num_partitions = options.num_partitions;
+  import_options.plain_ops = true;
   absl::StatusOr<Program> program = absl::UnknownError("");
   {
     StageTimer timer(&times.import);
     program = ImportModule(std::move(module), import_options);
   }
   SHARDCALL_RETURN_IF_ERROR(program.status());
+  NameAll(&program->module);
   Observe(options, "import");
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
   SHARDCALL_RETURN_IF_ERROR(

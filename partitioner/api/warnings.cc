@@ -88,6 +88,63 @@ bool IsWorkDivided(const PartitionedProgram& p, InstrId instr, const Gather& g) 
   return Minus(mesh, gathered, divided).empty();
 }
 
+// A dimension of an operand that a call takes on fewer shards than it comes in, though its rule has
+// a factor of the same size for a dimension of another operand, which keeps these axes: they may be
+// one in what the call computes, such as the batch of all operands. Empty: there is none.
+std::string ApartText(const BaseMesh& mesh, const Decision& d, int operand, const Sharding& from) {
+  const Sharding& to = *d.operands[operand];
+  for (int dim = 0; dim < from.rank(); ++dim) {
+    const AxisList lost = Minus(mesh, from.dim(dim), to.dim(dim));
+    const FactorList& mine = d.rule->operands[operand].dims[dim];
+    if (lost.empty() || mine.size() != 1) continue;
+    for (int t = 0; t < static_cast<int>(d.rule->operands.size()); ++t) {
+      const absl::Span<const FactorList> dims = d.rule->operands[t].dims;
+      for (int other = 0; other < static_cast<int>(dims.size()); ++other) {
+        if (dims[other].size() != 1 || dims[other] == mine) continue;
+        const int f = dims[other][0];
+        if (d.rule->factors[f].size == d.rule->factors[mine[0]].size &&
+            Minus(mesh, lost, d.factor_axes[f]).empty()) {
+          return absl::StrCat("dimension ", dim, " apart from dimension ", other, " of operand ",
+                              t);
+        }
+      }
+    }
+  }
+  return "";
+}
+
+// Operands of calls that are gathered for rules which keep dimensions apart.
+void AddApart(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
+  const Program& program = p.global->program;
+  const Module& m = program.module;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const InstrId id(k);
+    const Decision* const d = p.plan.ops[k].decision;
+    if (m.instr(id).opcode != Opcode::kCustomCall || d == nullptr || d->rule == nullptr) continue;
+    const BaseMesh& mesh = d->mesh == nullptr ? *program.mesh : *d->mesh;
+    int operand = 0;
+    for (InstrId o : m.operands(id)) {
+      for (int leaf = 0; leaf < m.instr(o).shape->num_leaves(); ++leaf, ++operand) {
+        const LeafId value = program.leaves.canonical(o, leaf);
+        const Sharding* const from = p.global->shardings.sharding[value.value];
+        const Sharding* const to = d->operands[operand];
+        if (from == nullptr || to == nullptr || from->mesh() != &mesh || to->mesh() != &mesh) {
+          continue;
+        }
+        const std::string apart = ApartText(mesh, *d, operand, *from);
+        if (apart.empty()) continue;
+        const ReshardPlan& plan = PlanReshard(m.context(), program.LeafShape(value), from, to);
+        out->push_back(
+            {"W203", id,
+             absl::StrCat(
+                 "operand ", operand, " is gathered: ", from->ToString(), " -> ", to->ToString(),
+                 ", ", HumanBytes(plan.bytes), " sent per device, as the call's rule keeps ", apart,
+                 ", which is sharded alike; if they are one, a factor for both sends nothing")});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string ProgramWarning::ToString(const Module& propagated) const {
@@ -116,8 +173,9 @@ std::vector<ProgramWarning> Warnings(const PartitionedProgram& p) {
   for (const auto& [instr, g] : p.plan.gathers) {
     if (g.kind == Gather::Kind::kNoStrategy) continue;  // reported as W202
     if (IsWorkDivided(p, instr, g)) continue;
-    out.push_back({"W203", instr, GatherText(g)});
+    out.push_back({"W203", instr, GatherText(g), /*on_request=*/true});
   }
+  AddApart(p, &out);
   return out;
 }
 

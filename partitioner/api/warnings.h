@@ -16,6 +16,8 @@ struct ProgramWarning {
   std::string code;  // "W201"; empty for a note that has none
   InstrId instr;     // in the propagated program; invalid if none in particular
   std::string text;
+  // Too common to be printed for each program that is compiled: by `explain` and in reports only.
+  bool on_request = false;
 
   // "W202 %sort.1 (model.py:41): sort does not run on shards".
   std::string ToString(const Module& propagated) const;
@@ -25,8 +27,8 @@ struct ProgramWarning {
 
 // In this order: notes of import and of localization, W201 (full rematerialization: a value is
 // gathered whole and sliced again), W208 (reshards without a search for the best plan), W202 (ops
-// without a strategy), W203 (values gathered by cost for work that each device then does). W203 is
-// too common to print for each program that is compiled; the command prints it only with `explain`.
+// without a strategy), W203 (values gathered by cost: on request for work that each device then
+// does; always where the rule of a call keeps dimensions apart that are sharded alike).
 std::vector<ProgramWarning> Warnings(const PartitionedProgram& p);
 
 }  // namespace shardcall

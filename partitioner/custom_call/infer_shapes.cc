@@ -54,7 +54,7 @@ absl::Status NoShape(absl::string_view target, std::string why, std::string foun
 class FactorSizes {
  public:
   FactorSizes(const RuleAlternative& a, absl::string_view target) : a_(a), target_(target) {
-    for (const auto& [name, size] : a.text.sizes) sizes_[name] = size;
+    for (const auto& [name, size] : a.text.sizes) sizes_.push_back({name, size});
   }
 
   absl::Status Bind(absl::Span<const Shape* const> operands) {
@@ -79,11 +79,11 @@ class FactorSizes {
     for (const std::vector<std::string>& factors : value.dims) {
       int64_t size = 1;
       for (const std::string& f : factors) {
-        auto it = sizes_.find(f);
-        if (it == sizes_.end()) {
+        const int64_t* const known = SizeOf(f);
+        if (known == nullptr) {
           return NoShape(target_, absl::StrCat("no operand has factor ", f), a_.text.rule);
         }
-        if (__builtin_mul_overflow(size, it->second, &size)) {
+        if (__builtin_mul_overflow(size, *known, &size)) {
           return NoShape(target_, "it is too large", a_.text.rule);
         }
       }
@@ -116,17 +116,16 @@ class FactorSizes {
       const int64_t size = dims[first + d];
       if ((factors.size() > 1) != compounds) continue;
       int64_t known = 1;
-      std::vector<std::string> open;
+      std::vector<absl::string_view> open;
       for (const std::string& f : factors) {
-        auto it = sizes_.find(f);
-        if (it == sizes_.end()) {
-          open.push_back(f);
+        if (const int64_t* const of_factor = SizeOf(f)) {
+          known *= *of_factor;
         } else {
-          known *= it->second;
+          open.push_back(f);
         }
       }
       if (open.size() == 1 && (known == 0 ? size == 0 : size % known == 0)) {
-        sizes_[open[0]] = known == 0 ? 1 : size / known;
+        sizes_.push_back({open[0], known == 0 ? 1 : size / known});
       } else if (open.size() == 1 || (open.empty() && known != size)) {
         return Contradiction(absl::StrJoin(factors, " "), k, absl::StrCat(known),
                              absl::StrCat(size));
@@ -145,10 +144,16 @@ class FactorSizes {
                      .fix = "Pass operands that fit the rule"});
   }
 
+  // Null: not known. A rule has few factors.
+  const int64_t* SizeOf(absl::string_view factor) const {
+    const auto it = absl::c_find_if(sizes_, [&](const auto& s) { return s.first == factor; });
+    return it == sizes_.end() ? nullptr : &it->second;
+  }
+
   const RuleAlternative& a_;
   const absl::string_view target_;
-  std::map<std::string, int64_t> sizes_;
-  std::map<std::string, Dims> batch_;  // by group
+  std::vector<std::pair<absl::string_view, int64_t>> sizes_;  // names are those of a_
+  std::map<std::string, Dims> batch_;                         // by group
 };
 
 // Whether calls with these operands may have the signature.
@@ -210,10 +215,8 @@ absl::StatusOr<std::vector<const Shape*>> AllByRule(const RuleAlternative& a,
                                                     absl::Span<const Shape* const> operands) {
   Leaves shapes;
   absl::Status status;
-  std::vector<TypeSignature> signatures;
-  if (!a.types.empty()) {
-    SHARDCALL_ASSIGN_OR_RETURN(signatures, TypeSignature::ParseAll(a.types));
-  }
+  SHARDCALL_ASSIGN_OR_RETURN(const auto types, TypesOf(a));
+  const std::vector<TypeSignature>& signatures = types->signatures;
   for (size_t k = 0; k < std::max<size_t>(signatures.size(), 1); ++k) {
     const absl::StatusOr<const Shape*> shape = InferByRule(
         a, signatures.empty() ? nullptr : &signatures[k], call.target, *call.context, operands);

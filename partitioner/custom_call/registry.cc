@@ -19,8 +19,7 @@ namespace {
 
 absl::Status CheckTypes(const RuleAlternative& a, absl::string_view target) {
   if (a.types.empty()) return absl::OkStatus();
-  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<TypeSignature> all,
-                             TypeSignature::ParseAll(a.types));
+  const std::vector<TypeSignature>& all = a.parsed_types->signatures;
   const int results = static_cast<int>(a.values.size()) - a.num_operands;
   if (std::all_of(all.begin(), all.end(), [&](const TypeSignature& types) {
         const bool none = results == 1 && types.num_results() == 0 && a.values.back().IsScalar();
@@ -184,6 +183,7 @@ absl::Status TargetRegistry::AddAlternatives(std::vector<RuleAlternative> altern
     }
     a.rule = *std::move(parsed);
     ReadValues(&a);
+    SHARDCALL_ASSIGN_OR_RETURN(a.parsed_types, TypesOf(a));
     SHARDCALL_RETURN_IF_ERROR(CheckTypes(a, rule.target));
     SHARDCALL_RETURN_IF_ERROR(
         CheckAttributeFormulas(a.attributes, rule.target, FactorsOf(a.values)));

@@ -75,6 +75,8 @@ struct PartitionerCallbacks {
 // batch_dims of a target whose calls give it themselves, in the frontend attribute num_batch_dims.
 inline constexpr int kBatchDimsOfCall = std::numeric_limits<int>::min();
 
+struct ParsedTypes;
+
 // One signature of a target. A target may have several (an optional operand or
 // result, attributes that change what a dimension means). They are told apart by counts, ranks,
 // types and attributes; the narrowest that fits a call is its rule (rule_choice.h).
@@ -93,6 +95,7 @@ struct RuleAlternative {
   // types is for calls with these alone. Empty: not known; a result whose shape is inferred then
   // has the common type of all operands.
   std::string types = {};
+  std::shared_ptr<const ParsedTypes> parsed_types = nullptr;  // filled on registration
   // Attributes of the call that follow its shard, {{"grid_x", "m / 16"}}, with formulas over the
   // sizes that the factors have there: see attribute_formulas.h.
   std::vector<std::pair<std::string, std::string>> attributes = {};

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -101,29 +102,33 @@ bool RanksWithin(const RuleAlternative& a, const RuleAlternative& b) {
   return true;
 }
 
-absl::StatusOr<std::vector<TypeSignature>> TypesOf(const RuleAlternative& a) {
-  if (a.types.empty()) return std::vector<TypeSignature>();
-  return TypeSignature::ParseAll(a.types);
-}
-
 bool TypesOverlap(const RuleAlternative& a, const RuleAlternative& b) {
   const auto x = TypesOf(a), y = TypesOf(b);
-  if (!x.ok() || !y.ok() || x->empty() || y->empty()) return true;
-  return std::any_of(x->begin(), x->end(), [&](const TypeSignature& s) {
-    return std::any_of(y->begin(), y->end(),
-                       [&](const TypeSignature& t) { return TypeSignature::Overlap(s, t); });
+  if (!x.ok() || !y.ok() || (*x)->signatures.empty() || (*y)->signatures.empty()) return true;
+  return absl::c_any_of((*x)->signatures, [&](const TypeSignature& s) {
+    return absl::c_any_of((*y)->signatures,
+                          [&](const TypeSignature& t) { return TypeSignature::Overlap(s, t); });
   });
 }
 
 bool TypesWithin(const RuleAlternative& a, const RuleAlternative& b) {
   const auto x = TypesOf(a), y = TypesOf(b);
-  if (!x.ok() || !y.ok() || y->empty()) return true;
-  return !x->empty() && std::all_of(x->begin(), x->end(), [&](const TypeSignature& s) {
-    return std::any_of(y->begin(), y->end(), [&](const TypeSignature& t) { return s.IsWithin(t); });
+  if (!x.ok() || !y.ok() || (*y)->signatures.empty()) return true;
+  return !(*x)->signatures.empty() && absl::c_all_of((*x)->signatures, [&](const TypeSignature& s) {
+    return absl::c_any_of((*y)->signatures, [&](const TypeSignature& t) { return s.IsWithin(t); });
   });
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const ParsedTypes>> TypesOf(const RuleAlternative& a) {
+  if (a.parsed_types != nullptr && a.parsed_types->text == a.types) return a.parsed_types;
+  ParsedTypes out = {.text = a.types, .signatures = {}};
+  if (!a.types.empty()) {
+    SHARDCALL_ASSIGN_OR_RETURN(out.signatures, TypeSignature::ParseAll(a.types));
+  }
+  return std::make_shared<const ParsedTypes>(std::move(out));
+}
 
 bool Overlap(const RuleAlternative& a, const RuleAlternative& b) {
   const bool apart = a.applies != nullptr && b.applies != nullptr && a.applies != b.applies;

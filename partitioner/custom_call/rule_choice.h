@@ -6,10 +6,12 @@
 #ifndef SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CHOICE_H_
 #define SHARDCALL_PARTITIONER_CUSTOM_CALL_RULE_CHOICE_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/custom_call/registry.h"
@@ -27,6 +29,9 @@ bool FitsCall(const RuleAlternative& a, bool types_bind, absl::string_view backe
 absl::Status NoRuleFits(const TargetRule& rule, absl::string_view backend_config,
                         absl::Span<const Shape* const> operands,
                         const absl::Span<const Shape* const>* results);
+
+// What RuleAlternative::types says: as it was read on registration, else read now. Errors: E110.
+absl::StatusOr<std::shared_ptr<const ParsedTypes>> TypesOf(const RuleAlternative& a);
 
 // Whether some call fits both. Functions `applies` that differ are taken to exclude each other.
 bool Overlap(const RuleAlternative& a, const RuleAlternative& b);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/partitioner/custom_call/open_factors.h"
@@ -35,15 +36,14 @@ bool SideFits(absl::Span<const RuleAlternative::Value> values,
 }
 
 bool FitsTypes(const RuleAlternative& a, Shapes operands, const Shapes* results) {
-  if (a.types.empty()) return true;
-  const auto signatures = TypeSignature::ParseAll(a.types);
-  if (!signatures.ok()) return true;
+  const auto known = TypesOf(a);
+  if (!known.ok() || (*known)->signatures.empty()) return true;
   std::vector<ElementType> types;
   for (const Shape* s : operands) types.push_back(s->element_type());
   for (const Shape* s : results == nullptr ? Shapes() : *results) {
     types.push_back(s->element_type());
   }
-  return std::any_of(signatures->begin(), signatures->end(), [&](const TypeSignature& s) {
+  return absl::c_any_of((*known)->signatures, [&](const TypeSignature& s) {
     return results == nullptr ? s.Results(types).ok() : s.Fits(types);
   });
 }

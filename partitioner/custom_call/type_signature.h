@@ -59,6 +59,12 @@ class TypeSignature {
   std::string text_;
 };
 
+// RuleAlternative::types, and what they say.
+struct ParsedTypes {
+  std::string text;
+  std::vector<TypeSignature> signatures;  // none: not known
+};
+
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_CUSTOM_CALL_TYPE_SIGNATURE_H_

@@ -255,14 +255,3 @@ const FrontendAttributes* WithoutSdy(Context& context, const FrontendAttributes*
 }
 
 }  // namespace shardcall
-
-namespace shardcall {
-inline namespace internal {
-
-bool IsExported(const Module& module) {
-  const FrontendAttributes* frontend = module.header.frontend;
-  return frontend != nullptr && !frontend->Find(import_internal::kBaseMeshes).empty();
-}
-
-}  // namespace internal
-}  // namespace shardcall

@@ -34,13 +34,4 @@ const FrontendAttributes* WithoutSdy(Context& context, const FrontendAttributes*
 
 }  // namespace shardcall
 
-namespace shardcall {
-inline namespace internal {
-
-// Whether ExportShardings made the module.
-bool IsExported(const Module& module);
-
-}  // namespace internal
-}  // namespace shardcall
-
 #endif  // SHARDCALL_PARTITIONER_IMPORT_EXPORT_H_

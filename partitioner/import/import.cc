@@ -218,6 +218,7 @@ absl::StatusOr<Program> internal::ImportModule(Module module, const ImportOption
   SHARDCALL_RETURN_IF_ERROR(RefuseUnbounded(module));
   SHARDCALL_ASSIGN_OR_RETURN(InlinedModule inlined,
                              import_internal::InlineCalls(module, options.inline_calls));
+  if (options.plain_ops) inlined = import_internal::WithPlainOps(std::move(inlined));
   ModuleEdit parallel;
   import_internal::FindParallelIndices(inlined.module, &parallel);
   if (!parallel.empty()) import_internal::ApplyEdit(parallel, &inlined);

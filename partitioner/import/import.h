@@ -15,6 +15,9 @@ inline namespace internal {
 struct ImportOptions {
   int64_t num_partitions = 0;  // 0: what the module says
   bool inline_calls = true;
+  // Whether ops get plainer names and reverses that cancel go, as WithPlainOps says: for a program
+  // that is planned. A body that is cut to other sizes keeps its ops.
+  bool plain_ops = false;
 };
 // Errors E16x (shardings and meshes), E171.. (manual regions), E050
 // (replica_count > 1), E051 (device counts that differ), E054 (dimensions without

@@ -286,40 +286,6 @@ class Inliner {
   int64_t budget_ = 0;
 };
 
-// Without dead instructions. Keeps the order of all others, and the frames.
-InlinedModule Pruned(InlinedModule inlined) {
-  const Module& old = inlined.module;
-  const Liveness live(old, EffectsAt::kPartitioning);
-  const std::vector<bool> called = live.CalledComputations();
-  const auto kept = [&](InstrId id) {
-    return live.Has(id) && called[old.instr(id).computation.value];
-  };
-  bool all = true;
-  for (int k = 0; all && k < old.num_instructions(); ++k) all = kept(InstrId(k));
-  if (all) return inlined;
-
-  InlinedModule out(Module(old.shared_context()));
-  ModuleCloner cloner(old, &out.module);
-  cloner.CopyHeader();
-  for (int c = 0; c < old.num_computations(); ++c) {
-    if (called[c]) cloner.AddComputation(CompId(c));
-  }
-  for (int k = 0; k < old.num_instructions(); ++k) {
-    if (!kept(InstrId(k))) continue;
-    cloner.Clone(InstrId(k));
-    out.frame_of.push_back(inlined.frame_of[k]);
-  }
-  for (int c = 0; c < old.num_computations(); ++c) {
-    if (called[c]) cloner.SetRoot(CompId(c));
-  }
-  out.module.set_entry(cloner.now(old.entry()));
-  out.frames = std::move(inlined.frames);
-  for (CallFrame& f : out.frames) {
-    if (f.value.valid()) f.value = cloner.now(f.value);
-  }
-  return out;
-}
-
 }  // namespace
 
 AnnotationKind KindOf(const Instruction& i) {
@@ -335,7 +301,7 @@ absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_call
   InlinedModule inlined = Inliner(module, inline_calls).Run();
   SHARDCALL_RETURN_IF_ERROR(OrderAsCalled(&inlined));
   // Instructions of a callee whose result the caller does not use are dead only after inlining.
-  return Pruned(std::move(inlined));
+  return WithoutDeadCode(std::move(inlined));
 }
 
 }  // namespace import_internal

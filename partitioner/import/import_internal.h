@@ -43,11 +43,23 @@ struct InlinedModule {
 // values are scalars. Errors: those of OrderAsCalled.
 absl::StatusOr<InlinedModule> InlineCalls(const Module& module, bool inline_calls);
 
+// Without dead instructions and computations that nothing calls. Keeps the order of all others, and
+// the frames.
+InlinedModule WithoutDeadCode(InlinedModule inlined);
+// With plainer ops (plain_ops.h), and without reverses that cancel
+// (carried_reverses.h). What is added has no name.
+InlinedModule WithPlainOps(InlinedModule inlined);
+
 // Makes the calls whose known target only names an order (kOrders) into control dependencies, and
 // puts what is to be computed later behind what is to be computed before. A call without
 // has_side_effect is dead code, and gone. Errors: E165 a call that names no two values, or an order
 // that contradicts the data flow or another call.
 absl::Status OrderAsCalled(InlinedModule* inlined);
+
+// Puts values together or takes them apart. The elements of a tuple may be of several regions.
+inline bool IsTupling(const Instruction& i) {
+  return i.opcode == Opcode::kTuple || i.opcode == Opcode::kGetTupleElement;
+}
 
 // shardcall's own attribute, in the header of an exported module: the base meshes it was made with.
 inline constexpr absl::string_view kBaseMeshes = "shardcall.meshes";

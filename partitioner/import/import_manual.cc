@@ -92,7 +92,7 @@ absl::Status Annotations::SettleManualAxes() {
   for (int n = 0; n < m_.num_instructions(); ++n) {
     const InstrId id(n);
     const Instruction& i = m_.instr(id);
-    const bool tupling = i.opcode == Opcode::kTuple || i.opcode == Opcode::kGetTupleElement;
+    const bool tupling = IsTupling(i);
     for (int k = 0; k < i.shape->num_leaves(); ++k) {
       // The elements of a tuple may be of several regions.
       const InstrId made = tupling ? p_.leaves.instr(p_.leaves.canonical(id, k)) : id;

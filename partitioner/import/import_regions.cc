@@ -88,11 +88,6 @@ class RegionFinder {
     return absl::OkStatus();
   }
 
-  // Tuples have no region of their own: their elements may be of several ones.
-  bool IsTupling(InstrId id) const {
-    const Opcode opcode = m_.instr(id).opcode;
-    return opcode == Opcode::kTuple || opcode == Opcode::kGetTupleElement;
-  }
   // What made leaf k of a value, through tuples.
   InstrId Maker(InstrId value, int k) const {
     return p_.leaves.instr(p_.leaves.canonical(value, k));
@@ -149,7 +144,7 @@ class RegionFinder {
           }
         }
         if (neutral_[id.value] || Boundary(id) != nullptr) continue;
-        if (IsTupling(id)) {
+        if (IsTupling(instr)) {  // of no region of its own
           JoinFirstMaker(id);
           continue;
         }
@@ -273,7 +268,8 @@ class RegionFinder {
     for (int c = 0; c < m_.num_computations(); ++c) {
       if (!owned_[c]) continue;
       for (InstrId id : m_.comp(CompId(c)).instructions) {
-        if (neutral_[id.value] || IsTupling(id) || region_[Find(id.value)] != kUnknown) continue;
+        if (neutral_[id.value] || IsTupling(m_.instr(id)) || region_[Find(id.value)] != kUnknown)
+          continue;
         const std::optional<int> region = NamedRegion(id);
         if (!region.has_value()) continue;
         SHARDCALL_RETURN_IF_ERROR(Anchor(id, *region));

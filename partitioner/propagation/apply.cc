@@ -87,23 +87,29 @@ bool PropagationEngine::ApplyChange(absl::Span<const Pending> group) {
   return true;
 }
 
-// Without offers that an earlier one has made: the users of a value often propose the same.
-absl::InlinedVector<PropagationEngine::Pending, 4> PropagationEngine::WithoutRepeats(
-    absl::Span<const Pending> group) {
-  absl::InlinedVector<Pending, 4> out;
-  for (const Pending& p : group) {
-    const auto same = [&](const Pending& q) {
+// Without offers that an earlier one has made: the users of a value often propose the same. `kept`
+// holds what is left if there are any.
+absl::Span<const PropagationEngine::Pending> PropagationEngine::WithoutRepeats(
+    absl::Span<const Pending> group, absl::InlinedVector<Pending, 4>* kept) {
+  const auto repeats = [&](size_t k) {
+    const Pending& p = group[k];
+    return std::any_of(group.begin(), group.begin() + k, [&](const Pending& q) {
       return q.offer->dim == p.offer->dim && q.offer->axes == p.offer->axes && q.mesh == p.mesh;
-    };
-    if (std::none_of(out.begin(), out.end(), same)) out.push_back(p);
+    });
+  };
+  size_t first = 1;
+  while (first < group.size() && !repeats(first)) ++first;
+  if (first >= group.size()) return group;
+  kept->assign(group.begin(), group.begin() + first);
+  for (size_t k = first + 1; k < group.size(); ++k) {
+    if (!repeats(k)) kept->push_back(group[k]);
   }
-  return out;
+  return *kept;
 }
 
 absl::Status PropagationEngine::Apply(absl::Span<const Pending> all) {
-  absl::InlinedVector<Pending, 4> distinct;
-  absl::Span<const Pending> group = all;
-  if (all.size() > 1) group = distinct = WithoutRepeats(all);
+  absl::InlinedVector<Pending, 4> kept;
+  const absl::Span<const Pending> group = WithoutRepeats(all, &kept);
   const LeafId leaf = group[0].leaf;
   const Sharding* before = sharding_[leaf.value];
   const Limits& limits = *limits_[leaf.value];

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/propagation/indexed_carries.h"
 #include "shardcall/partitioner/propagation/summed_results.h"
 #include "shardcall/sharding/base/status.h"
@@ -122,8 +123,15 @@ void PropagationEngine::Propose(LeafId leaf, LeafId from, uint32_t node, const O
       {leaf, from, offer, mesh, node, graph_.order()[graph_.node(node).instr.value], bytes, order});
 }
 
+bool PropagationEngine::IsSettled(const StepRule& rule, absl::Span<const LeafId> leaves) const {
+  if (rule.alike.empty()) return false;
+  const Sharding* const first = sharding_[leaves[rule.alike[0]].value];
+  return absl::c_all_of(rule.alike, [&](int t) { return sharding_[leaves[t].value] == first; });
+}
+
 void PropagationEngine::VisitRule(uint32_t n, const Node& node, int stage) {
   const absl::Span<const LeafId> leaves = graph_.leaves(node);
+  if (IsSettled(*node.rule->step, leaves)) return;
   const Memo& step = StepOf(node, leaves);
   if (step.stage == kNumStages) return;
   // A conflict that waits for the aggressive half of its level counts if it is still there when

@@ -123,6 +123,9 @@ class PropagationEngine {
   absl::Status Round(int stage);
   absl::Status Visit(uint32_t n, int stage);
   void VisitRule(uint32_t n, const Node& node, int stage);
+  // Whether the rule's tensors are alike and have the same sharding: the usual case, as each op
+  // that gave its own is visited again.
+  bool IsSettled(const StepRule& rule, absl::Span<const LeafId> leaves) const;
   void VisitBoundary(uint32_t n, const Node& node);
   ConflictOrder OrderOf(const OpRule* rule) const {
     if (own_orders_.empty()) return conflicts_;
@@ -141,7 +144,8 @@ class PropagationEngine {
 
   // apply.cc: what the proposals of a round do to a leaf.
   absl::Status Apply(absl::Span<const Pending> all);
-  static absl::InlinedVector<Pending, 4> WithoutRepeats(absl::Span<const Pending> group);
+  static absl::Span<const Pending> WithoutRepeats(absl::Span<const Pending> group,
+                                                  absl::InlinedVector<Pending, 4>* kept);
   // Of one step alone; false if others propose something, too, or not all of it is taken.
   bool ApplyChange(absl::Span<const Pending> group);
   const Sharding* AsSource(absl::Span<const Pending> group) const;

@@ -84,7 +84,9 @@ uint32_t PropagationGraph::Push(Node node, absl::Span<const LeafId> leaves) {
 }
 
 void PropagationGraph::AddRuleNode(InstrId i, const ShardingRule* rule) {
-  const OpRule*& known = by_rule_[rule];
+  const size_t number = rules_.rule_number(i);
+  if (number >= by_rule_.size()) by_rule_.resize(2 * number + 64);
+  const OpRule*& known = by_rule_[number];
   if (known == nullptr) {
     absl::InlinedVector<int64_t, 8> bytes;
     for (InstrId o : module_.operands(i)) {

@@ -92,7 +92,7 @@ class PropagationGraph {
   BlockList<StepRule> step_rules_;
   BlockList<OpRule> op_rules_;
   std::deque<ShardingRule> identity_rules_;
-  absl::flat_hash_map<const ShardingRule*, const OpRule*> by_rule_;
+  std::vector<const OpRule*> by_rule_;  // by RuleTable::rule_number
   absl::flat_hash_map<const Shape*, const OpRule*> identities_;
   struct Signed {
     absl::Span<const int64_t> signature;

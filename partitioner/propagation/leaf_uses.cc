@@ -45,7 +45,12 @@ void LeafUses::Collect() {
     }
     int operand = 0;
     for (InstrId o : m.operands(id)) {
-      for (int f = 0; f < m.instr(o).shape->num_leaves(); ++f, ++operand) {
+      const Shape* const shape = m.instr(o).shape;
+      if (shape->IsArray() && shape->rank() == 0) {
+        ++operand;
+        continue;
+      }
+      for (int f = 0; f < shape->num_leaves(); ++f, ++operand) {
         uses.push_back({leaves.canonical(o, f), id, m.instr(id).computation, LeafId(), operand});
       }
     }

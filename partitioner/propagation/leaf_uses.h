@@ -26,7 +26,8 @@ class LeafUses {
   explicit LeafUses(const Program& program) : program_(program) {}
   // Looks at the program, once. The others need it.
   void Collect();
-  // In the order of the instructions.
+  // In the order of the instructions. Scalars, which are never sharded, have those by loops and
+  // branches only.
   absl::Span<const LeafUse> of(LeafId leaf) const { return uses_.at(leaf); }
   // Those that pass another value to the leaf.
   absl::Span<const LeafUse> entries_to(LeafId leaf) const { return entries_.at(leaf); }

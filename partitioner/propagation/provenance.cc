@@ -10,8 +10,9 @@ ProvenanceTable::ProvenanceTable(const Program& program) {
   for (int l = 0; l < leaves.num_leaves(); ++l) {
     const LeafId leaf(l);
     first_.push_back(next);
+    if (leaves.canonical(leaf) != leaf) continue;
     const Shape* shape = program.LeafShape(leaf);
-    if (leaves.canonical(leaf) == leaf && shape->IsArray()) next += shape->rank();
+    if (shape->IsArray()) next += shape->rank();
   }
   records_.resize(next);
 }

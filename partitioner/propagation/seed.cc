@@ -189,9 +189,11 @@ void PropagationEngine::SeedWithoutKept(int priority) {
   plain.assign(program_.regions.size() * kRanks, nullptr);
   for (uint32_t l = 0; l < static_cast<uint32_t>(n); ++l) {
     const LeafId leaf(l);
-    if (program_.leaves.canonical(leaf) != leaf || !program_.LeafShape(leaf)->IsArray()) continue;
+    if (program_.leaves.canonical(leaf) != leaf) continue;
+    const Shape* const shape = program_.LeafShape(leaf);
+    if (!shape->IsArray()) continue;
     const InstrId instr = program_.leaves.instr(leaf);
-    const int rank = program_.LeafShape(leaf)->rank();
+    const int rank = shape->rank();
     if (constraint_[l] != nullptr || rank >= kRanks ||
         program_.annotation[instr.value] == AnnotationKind::kManualBoundary) {
       SeedLeaf(leaf, priority);

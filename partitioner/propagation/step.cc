@@ -448,6 +448,7 @@ void RunStages(Stepper<kDense>&& stepper, const StepRule& rule, StepResult* resu
 StepResult PropagateThrough(const StepRule& rule, absl::Span<const StepTensor> tensors,
                             ConflictOrder order) {
   StepResult result;
+  if (PropagateAlike(rule, tensors, &result)) return result;
   int64_t most = -1;
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].limits->fixed || !tensors[t].sharding->HasShardedDim()) continue;

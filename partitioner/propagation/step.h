@@ -62,6 +62,10 @@ struct StepRule {
   bool broadcast;
   // No factor that could propagate occurs in two tensors.
   bool inert;
+  // The tensors that have dimensions, if all of these have the same ones, each a factor of its own
+  // and as long: where their shardings are the same, no step proposes anything. Else empty.
+  absl::InlinedVector<int16_t, 4> alike;
+  int8_t alike_level = -1;  // of all factors, if tensors are alike and it is the same for all
   bool forward = true, backward = true;   // from operands to results; from results to operands
   uint32_t levels = 0;                    // a bit per level at which some factor propagates
   absl::InlinedVector<int64_t, 4> bytes;  // by tensor
@@ -125,6 +129,10 @@ struct StepResult {
 
 StepResult PropagateThrough(const StepRule& rule, absl::Span<const StepTensor> tensors,
                             ConflictOrder order = ConflictOrder::kWait);
+
+// The same for the most frequent steps, whose tensors are alike, and some have one sharding, the
+// others no axes. False: not one of these, `result` is as it was.
+bool PropagateAlike(const StepRule& rule, absl::Span<const StepTensor> tensors, StepResult* result);
 
 // `have` extended along `axes`, up to the first axis that is in `used` or `reserved`; `have`
 // itself if `axes` does not extend it.

@@ -9,6 +9,22 @@ namespace {
 
 bool MovesOrMaps(Opcode opcode) { return HasTrait(opcode, kElementwise | kMapsElements); }
 
+// See StepRule::alike.
+absl::InlinedVector<int16_t, 4> TensorsAlike(const ShardingRule& rule) {
+  if (!rule.extents.empty()) return {};
+  absl::InlinedVector<int16_t, 4> out;
+  for (int t = 0; t < rule.num_tensors(); ++t) {
+    const absl::Span<const FactorList> dims = rule.tensor(t).dims;
+    if (dims.empty()) continue;
+    if (!out.empty() && dims != absl::Span<const FactorList>(rule.tensor(out[0]).dims)) return {};
+    for (const FactorList& dim : dims) {
+      if (dim.size() != 1) return {};
+    }
+    out.push_back(static_cast<int16_t>(t));
+  }
+  return out;
+}
+
 }  // namespace
 
 StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int64_t> bytes)
@@ -68,6 +84,11 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     inert = false;
     if (!broadcast) levels |= 1 << level;
   }
+  if (!dense) return;
+  alike = TensorsAlike(*rule);
+  if (alike.empty() || broadcast || factor_level[0] == kWholeLevel) return;
+  const auto same = [&](int8_t level) { return level == factor_level[0]; };
+  if (std::all_of(factor_level.begin(), factor_level.end(), same)) alike_level = factor_level[0];
 }
 
 bool StepRule::IsDense(const ShardingRule& rule) {
@@ -78,23 +99,12 @@ bool StepRule::IsDense(const ShardingRule& rule) {
 StepSignature SignatureOf(const ShardingRule& rule, Opcode opcode,
                           absl::Span<const int64_t> bytes) {
   const int n = static_cast<int>(rule.factors.size()), tensors = rule.num_tensors();
-  // Of a factor without extents of its own, and in no compound dimension, the size does not count.
-  absl::InlinedVector<bool, 16> size_counts(n, false);
-  for (const auto& [place, extent] : rule.extents) size_counts[place.second] = true;
-  for (int t = 0; t < tensors; ++t) {
-    for (const FactorList& dim : rule.tensor(t).dims) {
-      if (dim.size() < 2) continue;
-      for (int f : dim) size_counts[f] = true;
-    }
-  }
   const bool custom = opcode == Opcode::kCustomCall, broadcast = opcode == Opcode::kBroadcast;
   StepSignature out = {n << 3 | MovesOrMaps(opcode) << 2 | custom << 1 | int{broadcast}, tensors,
                        static_cast<int64_t>(rule.operands.size())};
-  for (int f = 0; f < n; ++f) {
-    const Factor& factor = rule.factors[f];
-    out.push_back(size_counts[f] << 4 | factor.blocked << 3 | static_cast<int>(factor.kind));
-    if (size_counts[f]) out.push_back(factor.size);
-  }
+  // Of a factor without extents of its own, and in no compound dimension, the size does not count.
+  IndexSet size_counts;
+  for (const auto& [place, extent] : rule.extents) size_counts.Insert(place.second);
   for (int t = 0; t < tensors; ++t) {
     const absl::Span<const FactorList> dims = rule.tensor(t).dims;
     // Of the sizes of tensors only the order counts.
@@ -102,9 +112,19 @@ StepSignature SignatureOf(const ShardingRule& rule, Opcode opcode,
     for (int64_t other : bytes) smaller += other < bytes[t];
     out.push_back(smaller << 32 | static_cast<int64_t>(dims.size()));
     for (const FactorList& dim : dims) {
+      const bool compound = dim.size() > 1;
       if (dim.size() != 1) out.push_back(-1 - static_cast<int64_t>(dim.size()));
-      out.insert(out.end(), dim.begin(), dim.end());
+      for (int f : dim) {
+        out.push_back(f);
+        if (compound) size_counts.Insert(f);
+      }
     }
+  }
+  for (int f = 0; f < n; ++f) {
+    const Factor& factor = rule.factors[f];
+    const bool counts = size_counts.Contains(f);
+    out.push_back(counts << 4 | factor.blocked << 3 | static_cast<int>(factor.kind));
+    if (counts) out.push_back(factor.size);
   }
   for (const auto& [place, extent] : rule.extents) {
     out.insert(out.end(), {place.first, place.second, extent});

@@ -103,6 +103,10 @@ ShardingRule ManualOnlyRule(const RuleArgs& args) { return NeedReplicationRule(a
 ShardingRule OfTargetRule(const RuleArgs& args) { return NeedReplicationRule(args); }
 
 struct RuleTable::Impl {
+  struct Numbered {
+    const ShardingRule* rule = nullptr;  // null: none
+    int number = -1;
+  };
   struct Entry {
     Opcode opcode;
     bool maximal;
@@ -115,7 +119,7 @@ struct RuleTable::Impl {
     bool has_rule = true;
     bool by_callback = false;
     const LocalBody* body = nullptr;
-    const ShardingRule* rule = nullptr;  // null: none
+    Numbered rule;
   };
 
   Impl(const Program& program, RuleOptions options)
@@ -132,8 +136,8 @@ struct RuleTable::Impl {
   }
   const Entry* Find(InstrId i);
   void Make(InstrId i, Entry* entry);
-  const ShardingRule* Keep(ShardingRule rule) { return &rules.emplace_back(std::move(rule)); }
-  const ShardingRule* RuleOfRow(const RuleArgs& args, const Entry& entry);
+  Numbered Keep(ShardingRule rule) { return {&rules.emplace_back(std::move(rule)), num_rules++}; }
+  Numbered RuleOfRow(const RuleArgs& args, const Entry& entry);
   // Compares the written shape of a custom call with the inferred one.
   absl::Status CheckShape(InstrId i) const;
 
@@ -144,8 +148,9 @@ struct RuleTable::Impl {
   BlockList<Entry> entries;
   InternTable<Entry> table;
   BlockList<ShardingRule> rules;
+  int num_rules = 0;
   // Elementwise ops have one rule for all ops of the same shapes, which are most ops of a program.
-  absl::flat_hash_map<Shapes, const ShardingRule*> elementwise;
+  absl::flat_hash_map<Shapes, Numbered> elementwise;
   absl::Status status;
   int64_t hits = 0, misses = 0;
 };
@@ -207,15 +212,15 @@ absl::Status RuleTable::Impl::CheckShape(InstrId i) const {
       instr.shape);
 }
 
-const ShardingRule* RuleTable::Impl::RuleOfRow(const RuleArgs& args, const Entry& entry) {
+RuleTable::Impl::Numbered RuleTable::Impl::RuleOfRow(const RuleArgs& args, const Entry& entry) {
   const auto make = kRules[static_cast<int>(entry.opcode)].make;
-  if (make == nullptr) return nullptr;
+  if (make == nullptr) return {};
   if (entry.maximal || HasDynamicSize(args.operands) || HasDynamicSize(args.results)) {
     return Keep(NeedReplicationRule(args));
   }
   if (make != PointwiseRule || !HasTrait(entry.opcode, kElementwise)) return Keep(make(args));
-  const ShardingRule*& known = elementwise[entry.shapes];
-  if (known == nullptr) known = Keep(make(args));
+  Numbered& known = elementwise[entry.shapes];
+  if (known.rule == nullptr) known = Keep(make(args));
   return known;
 }
 
@@ -264,17 +269,17 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   }
   // Check the shape first: for a wrong shape the rule's error would only say that a factor has two
   // sizes.
-  absl::StatusOr<ShardingRule> rule = NeedReplicationRule(args);
-  absl::Status fits = CheckShape(i);
-  if (fits.ok()) {
-    rule = CustomCallRule(args, source, entry->target);
-    fits = rule.status();
+  const auto made = [&]() -> absl::StatusOr<ShardingRule> {
+    SHARDCALL_RETURN_IF_ERROR(CheckShape(i));
+    return CustomCallRule(args, source, entry->target);
+  };
+  absl::StatusOr<ShardingRule> rule = made();
+  if (rule.ok()) {
+    entry->rule = Keep(*std::move(rule));
+    return;
   }
-  if (!fits.ok()) {
-    if (status.ok()) status = In(fits, PlaceOf(instr));
-    rule = NeedReplicationRule(args);
-  }
-  entry->rule = Keep(*std::move(rule));
+  if (status.ok()) status = In(rule.status(), PlaceOf(instr));
+  entry->rule = Keep(NeedReplicationRule(args));
 }
 
 RuleTable::RuleTable(const Program& program, RuleOptions options)
@@ -296,8 +301,10 @@ bool RuleTable::PartitionedByCallback(InstrId i) {
 const ShardingRule* RuleTable::rule(InstrId i) {
   if (impl_->program.annotation[i.value] != AnnotationKind::kNone) return nullptr;
   if (ClassOf(impl_->program.module.instr(i).opcode) == OpClass::kStructural) return nullptr;
-  return impl_->Get(i)->rule;
+  return impl_->Get(i)->rule.rule;
 }
+
+int RuleTable::rule_number(InstrId i) { return impl_->Get(i)->rule.number; }
 
 const TargetRule* RuleTable::target(InstrId i) {
   if (impl_->program.module.instr(i).opcode != Opcode::kCustomCall ||

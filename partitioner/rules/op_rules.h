@@ -57,6 +57,8 @@ class RuleTable {
   // results are flat leaves. The first error of a user's rule (E110, E111, with the instruction)
   // is returned by status().
   const ShardingRule* rule(InstrId i);
+  // Small, and equal for instructions whose rule is the same; of those that have one.
+  int rule_number(InstrId i);
   // The registry's entry for a custom call's target, even if something else determines its rule;
   // null if none.
   const TargetRule* target(InstrId i);

@@ -62,44 +62,56 @@ void RuleBuilder::SetPad(int factor, double pad) {
 }
 
 std::string FactorName(int index) {
-  if (index < 26) return std::string(1, static_cast<char>('a' + (index + 8) % 26));
+  if (index < 26) return std::string(1, "ijklmnopqrstuvwxyzabcdefgh"[index]);
   return absl::StrCat("f", index);
 }
 
 ShardingRule RuleBuilder::Build() {
   for (int t = 0; t < args_.num_tensors(); ++t) {
-    for (int d = 0; d < args_.rank(t); ++d) {
-      if (Tensor(t).dims[d].empty() && args_.tensor(t)->dim(d) != 1) {
+    TensorFactors& tensor = Tensor(t);
+    for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
+      if (tensor.dims[d].empty() && args_.tensor(t)->dim(d) != 1) {
         AddFor(t, d, FactorKind::kNeedReplication);
       }
     }
   }
-  const int added = static_cast<int>(rule_.factors.size());
-  absl::InlinedVector<int, 16> number(added, -1);
-  int used = 0;
-  bool in_order = true;  // each factor has the number that it was added with
-  for (int t = 0; t < args_.num_tensors(); ++t) {
-    for (FactorList& dim : Tensor(t).dims) {
-      for (int& f : dim) {
-        if (number[f] < 0) {
-          in_order = in_order && f == used;
-          number[f] = used++;
-        }
-        f = number[f];
-      }
-    }
+  NumberFactors();
+  for (int f = 0; f < static_cast<int>(rule_.factors.size()); ++f) {
+    rule_.factors[f].name = FactorName(f);
   }
-  if (!in_order || used < added) {
-    std::vector<Factor> ordered(used);
-    for (int f = 0; f < added; ++f) {
-      if (number[f] >= 0) ordered[number[f]] = std::move(rule_.factors[f]);
-    }
-    rule_.factors = std::move(ordered);
-    for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
-  }
-  for (int f = 0; f < used; ++f) rule_.factors[f].name = FactorName(f);
   if (rule_.extents.size() > 1) std::sort(rule_.extents.begin(), rule_.extents.end());
   return std::move(rule_);
+}
+
+// Factors in the order in which the tensors have them, without those that none has.
+void RuleBuilder::NumberFactors() {
+  const int added = static_cast<int>(rule_.factors.size());
+  const auto each = [&](const auto& visit) {
+    for (int t = 0; t < args_.num_tensors(); ++t) {
+      for (FactorList& dim : Tensor(t).dims) {
+        for (int& f : dim) visit(f);
+      }
+    }
+  };
+  int used = 0;
+  bool in_order = true;  // so far, those that were met are the first ones
+  each([&](int f) {
+    in_order = in_order && f <= used;
+    used += f == used;
+  });
+  if (in_order && used == added) return;
+  absl::InlinedVector<int, 16> number(added, -1);
+  used = 0;
+  each([&](int& f) {
+    if (number[f] < 0) number[f] = used++;
+    f = number[f];
+  });
+  std::vector<Factor> ordered(used);
+  for (int f = 0; f < added; ++f) {
+    if (number[f] >= 0) ordered[number[f]] = std::move(rule_.factors[f]);
+  }
+  rule_.factors = std::move(ordered);
+  for (auto& [place, extent] : rule_.extents) place.second = number[place.second];
 }
 
 bool ContainsDim(Ints dims, int64_t d) {

@@ -57,6 +57,7 @@ class RuleBuilder {
 
  private:
   TensorFactors& Tensor(int t);
+  void NumberFactors();
   const RuleArgs& args_;
   ShardingRule rule_;
 };

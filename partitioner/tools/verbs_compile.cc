@@ -162,8 +162,7 @@ int RunPartition(const Flags& flags) {
   if (options.dump && *overlapped) options.dump("overlap", PrintModule(result));
   if (!dumped.ok()) return Fail(dumped);
   for (const ProgramWarning& w : Warnings(**p)) {
-    // W203 (the cheapest candidate gathers) is only printed by request.
-    if (w.code != "W203") Warn({w.ToString((*p)->global->program.module)});
+    if (!w.on_request) Warn({w.ToString((*p)->global->program.module)});
   }
   (*p)->times.parse = parse_us;
   const auto start = std::chrono::steady_clock::now();

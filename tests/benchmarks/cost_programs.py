@@ -466,9 +466,9 @@ def chain_with_collectives(n, every=5):
 
 def chain_of_halos(n):
     """n ops in a row, each fourth of which takes rows of other devices, too."""
-    lines = [f'v0 = {ROW} parameter(0), {SHARDED}']
+    lines = [f'v0 = {ROW} parameter(0), {SHARDED}', 'z = f32[] constant(0)']
     for i in range(n):
-        op = 'reverse(v{}), dimensions={{0}}' if i % 4 == 3 else 'negate(v{})'
+        op = 'pad(v{}, z), padding=1_-1x0_0' if i % 4 == 3 else 'negate(v{})'
         lines.append(f'v{i + 1} = {ROW} ' + op.format(i))
     return module(lines)
 

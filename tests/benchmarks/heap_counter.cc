@@ -10,10 +10,12 @@
 namespace {
 
 // The benchmarks are single-threaded.
+bool counting = true;
 int64_t allocations = 0, live = 0, peak = 0;
 
 void* Counted(void* p) {
   if (p == nullptr) std::abort();
+  if (!counting) return p;
   ++allocations;
   live += static_cast<int64_t>(malloc_usable_size(p));
   peak = std::max(peak, live);
@@ -21,7 +23,7 @@ void* Counted(void* p) {
 }
 
 void Release(void* p) {
-  if (p != nullptr) live -= static_cast<int64_t>(malloc_usable_size(p));
+  if (counting && p != nullptr) live -= static_cast<int64_t>(malloc_usable_size(p));
   std::free(p);
 }
 
@@ -39,6 +41,7 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { Release(
 
 namespace shardcall::bench {
 
+void CountHeap(bool on) { counting = on; }
 int64_t HeapAllocations() { return allocations; }
 int64_t HeapBytesLive() { return live; }
 int64_t HeapBytesPeak() { return peak; }

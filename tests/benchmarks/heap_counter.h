@@ -8,6 +8,8 @@
 
 namespace shardcall::bench {
 
+// On at first. Counting takes time, so what is timed does without.
+void CountHeap(bool on);
 int64_t HeapAllocations();  // since the start of the process
 int64_t HeapBytesLive();    // as the allocator rounds them
 int64_t HeapBytesPeak();    // since the last reset

@@ -127,6 +127,10 @@ def concatenates():
 def reverses():
     for dims in ((1024, 64), (1000, 64)):
         yield from unary('reverse(x), dimensions={0}', dims, dims, ALL)
+        shape = array(dims)
+        yield from unary('reverse(b), dimensions={0}', dims, dims, ALL,
+                         [f'a = {shape} reverse(x), dimensions={{0}}', f'b = {shape} exponential(a)'],
+                         name='between reverses')
 
 
 def reduces():
@@ -134,6 +138,14 @@ def reduces():
         for k in (0, 1):
             yield from unary('reduce(x, zero), dimensions={%d}, to_apply=f_sum' % k, dims,
                              (dims[1 - k],), [(a, b) for a in ('0', '1', '01') for b in 'r0'], ZERO)
+
+
+def batch_norms():
+    for n in (1024, 1000):
+        yield from unary('get-tuple-element(t), index=0', (n, 64), (n, 64), ALL,
+                         ['one = f32[] constant(1)', 'y = f32[64] broadcast(one), dimensions={}',
+                          f't = (f32[{n},64], f32[64], f32[64]) batch-norm-training(x, y, y), epsilon=1, '
+                          'feature_index=1'], name='batch-norm-training')
 
 
 def windows():
@@ -259,6 +271,7 @@ def shifts():
 FAMILIES = {
     'elementwise': elementwise, 'broadcast': broadcasts, 'reshape': reshapes, 'transpose': transposes,
     'slice': slices, 'pad': pads, 'concatenate': concatenates, 'reverse': reverses, 'reduce': reduces,
+    'batch norm': batch_norms,
     'reduce-window': windows, 'select-and-scatter': scattered_windows, 'convolution': convolutions,
     'kernel gradient': kernel_gradients, 'dot': dots, 'dynamic slice, update': dynamic_slices,
     'gather, scatter': gathers, 'sort, cumulative sum': sorts, 'FFT, Cholesky': transforms,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/analysis/one_window.h"
 
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/affine_integers.h"
 #include "shardcall/partitioner/ir/analysis/value_range.h"
 
 namespace shardcall {
@@ -39,6 +42,19 @@ StartLimits LimitsOfStarts(const Module& m, const Instruction& i) {
     }
   }
   return out;
+}
+
+std::optional<absl::InlinedVector<int64_t, 8>> ConstantStarts(const Module& m, InstrId id) {
+  const StartLimits limits = LimitsOfStarts(m, m.instr(id));
+  const auto operands = m.operands(id);
+  if (operands.size() != limits.first + limits.most.size()) return std::nullopt;
+  absl::InlinedVector<int64_t, 8> starts;
+  for (size_t d = 0; d < limits.most.size(); ++d) {
+    const std::optional<int64_t> start = NumberOf(m, operands[limits.first + d]);
+    if (!start.has_value()) return std::nullopt;
+    starts.push_back(std::clamp<int64_t>(*start, 0, limits.most[d]));
+  }
+  return starts;
 }
 
 absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& m, const Instruction& i) {

@@ -4,6 +4,7 @@
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_ONE_WINDOW_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/module.h"
@@ -21,6 +22,10 @@ struct StartLimits {
 };
 // Of a dynamic-slice, dynamic-update-slice, gather or scatter.
 StartLimits LimitsOfStarts(const Module& module, const Instruction& i);
+
+// The starts of a dynamic-slice or dynamic-update-slice by dimension, clamped as the op does; none
+// unless constants give all of them.
+std::optional<absl::InlinedVector<int64_t, 8>> ConstantStarts(const Module& module, InstrId id);
 
 // Sizes of a scatter's window, by dimension of its operand.
 absl::InlinedVector<int64_t, 8> ScatterWindow(const Module& module, const Instruction& scatter);

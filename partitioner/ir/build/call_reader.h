@@ -4,25 +4,17 @@
 #define SHARDCALL_PARTITIONER_IR_BUILD_CALL_READER_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/ir/build/builder.h"
+#include "shardcall/partitioner/ir/build/expansion.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 inline namespace internal {
-
-// What a call becomes.
-struct CallExpansion {
-  std::vector<const Shape*> results;
-  // Makes them of the operands, each by itself or, with one op that gives several, all as a tuple.
-  std::function<std::vector<InstrId>(GraphBuilder& b, absl::Span<const InstrId> operands)> make;
-};
 
 // One call, with what its readers ask of it. Errors: E177, which says what was expected.
 class CallReader {

@@ -32,12 +32,9 @@ namespace shardcall {
 inline namespace internal {
 
 // The module with the calls of targets that have one of these traits, kIsOp or kRunsAsOps,
-// expanded; empty if there are none. `windows`: also ops that have a plainer name
-// (placed_windows.h). The op or the tuple that gives what a call gave has its name,
-// its sharding and its attributes. Calls in async-starts stay. Errors: E177, a call that does not
-// say what its target needs.
-absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& module, uint32_t traits,
-                                                   bool windows = false);
+// expanded (expansion.h); empty if there are none. Errors: E177, a call that does not say what its
+// target needs.
+absl::StatusOr<absl::optional<Module>> ExpandCalls(const Module& module, uint32_t traits);
 
 }  // namespace internal
 }  // namespace shardcall

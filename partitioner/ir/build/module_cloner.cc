@@ -92,5 +92,15 @@ InstrId ModuleCloner::Clone(InstrId id) {
   return made;
 }
 
+void ModuleCloner::Replace(InstrId id, InstrId now) {
+  const Instruction& from = from_.instr(id);
+  Instruction& to = to_.mutable_instr(now);
+  to.name = from.name;
+  to.sharding = from.sharding;
+  to.frontend = from.frontend;
+  CopyRare(id, now);
+  Set(id, now);
+}
+
 }  // namespace internal
 }  // namespace shardcall

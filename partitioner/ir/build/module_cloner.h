@@ -59,6 +59,8 @@ class ModuleCloner {
   void CopyRare(InstrId id, InstrId now, absl::FunctionRef<bool(InstrId)> keeps);
   // Copies the instruction entirely, to the copy of its computation.
   InstrId Clone(InstrId id);
+  // `now` was made in place of a copy: it gets the name, the sharding and the attributes.
+  void Replace(InstrId id, InstrId now);
 
   // The copies by old id. The cloner must not be used afterwards.
   std::vector<InstrId> TakeInstructions() { return std::move(instrs_); }

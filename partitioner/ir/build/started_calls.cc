@@ -129,7 +129,6 @@ class OpsWriter {
     Call call = {&of, {}, old_.instr(old_.operand(id, 0)).shape, i.shape};
     SHARDCALL_ASSIGN_OR_RETURN(
         call.config, ParseStartedConfig(of, i.frontend->Find(kAsyncCollectiveConfig), i.name));
-    const StartedConfig& c = call.config;
     const size_t reducers = of.op == Opcode::kAllReduce || of.op == Opcode::kReduceScatter ? 1 : 0;
     if (CalledComputations(old_, i).size() != reducers) {
       return Wrong(i, absl::StrCat(reducers, " called computations"),

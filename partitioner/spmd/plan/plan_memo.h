@@ -35,7 +35,6 @@ struct PlanMemo {
   };
   InternTable<Entry> decisions;
   InternTable<Copies> copies;
-  int64_t memory = -1;  // PlanTable::WantedMemory of the first plan that asked; -1: none has
 };
 
 }  // namespace internal

@@ -21,14 +21,13 @@ struct KeptRules {
 }  // namespace
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
-                     const SpmdOptions& options, InternTable<Copies>* copy_lists, int64_t* memory)
+                     const SpmdOptions& options, InternTable<Copies>* copy_lists)
     : cost_(options.cost),
       program_(program),
       module_(program.module),
       leaves_(program.leaves),
       propagation_(propagation),
       max_memory_(options.max_memory),
-      memory_(*memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
       num_uses_(program.module.num_instructions()),

@@ -20,7 +20,7 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 class PlanTable {
  public:
   PlanTable(const Program& program, const PropagationResult& propagation,
-            const SpmdOptions& options, InternTable<Copies>* copy_lists, int64_t* memory);
+            const SpmdOptions& options, InternTable<Copies>* copy_lists);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
@@ -93,7 +93,7 @@ class PlanTable {
   const LeafTable& leaves_;
   const PropagationResult& propagation_;
   const int64_t max_memory_;
-  int64_t& memory_;  // -1: not known yet
+  mutable int64_t memory_ = -1;  // -1: not known yet
   Context& context_;
   Plan plan_;
   CopyTable copies_;

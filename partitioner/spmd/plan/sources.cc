@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/sources.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/ir/analysis/value_range.h"
+#include "shardcall/partitioner/ir/analysis/one_window.h"
 #include "shardcall/partitioner/ir/attributes.h"
 
 namespace shardcall {
@@ -35,18 +32,9 @@ InstrId SourceOf(const Module& module, InstrId operand) {
   return InstrId();
 }
 
-absl::InlinedVector<int64_t, 4> ConstantStarts(const Module& module, InstrId id) {
-  absl::InlinedVector<int64_t, 4> starts;
-  if (module.instr(id).opcode != Opcode::kDynamicUpdateSlice) return starts;
-  const auto operands = module.operands(id);
-  const Shape &x = *module.instr(operands[0]).shape, &update = *module.instr(operands[1]).shape;
-  if (operands.size() != 2 + static_cast<size_t>(x.rank())) return {};
-  for (int d = 0; d < x.rank(); ++d) {
-    const std::optional<ValueRange> start = RangeOf(module, operands[2 + d]);
-    if (!start.has_value() || start->low != start->high) return {};
-    starts.push_back(std::clamp<int64_t>(start->low, 0, x.dim(d) - update.dim(d)));
-  }
-  return starts;
+absl::InlinedVector<int64_t, 8> PlaceOfUpdate(const Module& module, InstrId id) {
+  if (module.instr(id).opcode != Opcode::kDynamicUpdateSlice) return {};
+  return ConstantStarts(module, id).value_or(absl::InlinedVector<int64_t, 8>());
 }
 
 }  // namespace internal

@@ -34,7 +34,7 @@ InstrId SourceOf(const Module& module, InstrId operand);
 
 // Where a dynamic-update-slice places its update, by dimension, clamped; empty if that is known at
 // run time only, and for all other ops.
-absl::InlinedVector<int64_t, 4> ConstantStarts(const Module& module, InstrId id);
+absl::InlinedVector<int64_t, 8> PlaceOfUpdate(const Module& module, InstrId id);
 
 }  // namespace internal
 }  // namespace shardcall

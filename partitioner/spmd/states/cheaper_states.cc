@@ -143,8 +143,7 @@ class Search {
   }
 
   int64_t MemoryOf(const PropagationResult& result) {
-    int64_t memory = -1;
-    return PlanTable(program_, result, options_, &memo_.copies, &memory).WantedMemory();
+    return PlanTable(program_, result, options_, &memo_.copies).WantedMemory();
   }
 
   const Program& program_;

@@ -236,6 +236,33 @@ TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings)
   EXPECT_THAT(Explain(**one_order, {}, ExplainFormat::kText), testing::Not(HasSubstr("W201")));
 }
 
+// As a rule for attention that has a batch for each operand.
+TEST(Explain, AGatherForARuleThatKeepsABatchApartIsW203) {
+  const auto told = [](const std::string& rule) {
+    const auto p = PartitionText(
+        absl::StrCat(R"(HloModule m, num_partitions=8
+ENTRY main {
+  q = f32[64,16,4] parameter(0), sharding={devices=[8,1,1]<=[8]}
+  k = f32[64,32,4] parameter(1), sharding={devices=[8,1,1]<=[8]}
+  ROOT r = f32[64,16,4] custom-call(q, k), custom_call_target="attend", frontend_attributes={xla.sdy.sharding_rule="#sdy.op_sharding_rule<)",
+                     rule, R"( need_replication={l}, custom>"}, sharding={devices=[8,1,1]<=[8]}
+}
+)"),
+        {});
+    EXPECT_TRUE(p.ok()) << p.status();
+    return p.ok() ? Explain(**p, {}, ExplainFormat::kText) : "";
+  };
+  EXPECT_THAT(
+      told("([i, j, k], [m, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32, m=64}"),
+      HasSubstr("W203 %r: operand 1 is gathered: [{\"x0\"}, {}, {}] -> [{}, {}, {}], "
+                "28.00 KiB sent per device, as the call's rule keeps dimension 0 apart "
+                "from dimension 0 of operand 0, which is sharded alike; one factor for both "
+                "sends nothing"));
+  const std::string joined = told("([i, j, k], [i, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32}");
+  EXPECT_THAT(joined, testing::Not(HasSubstr("W203")));
+  EXPECT_THAT(joined, testing::Not(HasSubstr("all-gather")));
+}
+
 TEST(Explain, WhatAStrategySendsIsToldWithItsName) {
   const auto p = PartitionText(R"(HloModule m, num_partitions=4
 ENTRY main {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops whose window is at a constant place, by their plainer names.
-#include "shardcall/partitioner/ir/build/placed_windows.h"
-
+// Ops whose window is at a constant place, and others that plainer ops make up.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/build/expanded_calls.h"
-#include "shardcall/partitioner/ir/known_targets.h"
+#include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/ir/simplify/plain_ops.h"
 #include "tests/partitioner/ir/text_util.h"
 
 namespace shardcall {
@@ -42,12 +41,11 @@ ENTRY main {
   absl::StatusOr<Module> module = Parse(text);
   EXPECT_TRUE(module.ok()) << module.status();
   if (!module.ok()) return "";
-  const auto expanded = ExpandCalls(*module, kIsOp, /*windows=*/true);
-  EXPECT_TRUE(expanded.ok()) << expanded.status();
-  if (!expanded.ok() || !expanded->has_value()) return "";
+  const std::optional<Rewritten> plainer = InPlainOps(*module);
+  if (!plainer.has_value()) return "";
   std::string out;
-  for (InstrId id : (*expanded)->comp((*expanded)->entry()).instructions) {
-    const Instruction& i = (*expanded)->instr(id);
+  for (InstrId id : plainer->module.comp(plainer->module.entry()).instructions) {
+    const Instruction& i = plainer->module.instr(id);
     if (i.opcode == Opcode::kParameter || i.opcode == Opcode::kConstant) continue;
     absl::StrAppend(&out, OpcodeText(i.opcode), " ");
   }
@@ -172,6 +170,41 @@ TEST(PlacedWindows, UpdatesOfRowsOfTheSameDistanceArePadded) {
   EXPECT_EQ(Plainer(ScatterRows(rows, "second")), "broadcast pad pad select ");
   EXPECT_EQ(Plainer(ScatterRows(rows, "twice")), "");
   EXPECT_EQ(Plainer(ScatterRows("  i = s32[5] constant({13, 10, 7, 4, 1})\n", "add")), "");
+}
+
+TEST(PlainOps, PartsAreCutBeforeTheyAreLookedUp) {
+  const std::string gather = R"(  x = f32[16,8] parameter(0)
+  i = s32[5] parameter(1)
+  ROOT r = f32[5,SIZE] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,SIZE}
+)";
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(gather, {{"SIZE", "3"}})), "slice gather ");
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(gather, {{"SIZE", "8"}})), "");
+}
+
+TEST(PlainOps, PartsThatAreUpdatedArePutBack) {
+  const std::string scatter = R"(  x = f32[16,8] parameter(0)
+  i = s32[5] parameter(1)
+  u = f32[5,SIZE] parameter(2)
+  ROOT r = f32[16,8] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=twice
+)";
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(scatter, {{"SIZE", "3"}})),
+            "slice scatter dynamic-update-slice ");
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(scatter, {{"SIZE", "8"}})), "");
+}
+
+TEST(PlainOps, BatchNormsAreSumsAndArithmetic) {
+  const std::string training = R"(  x = TYPE[8,4] parameter(0)
+  s = TYPE[4] parameter(1)
+  o = TYPE[4] parameter(2)
+  ROOT t = (TYPE[8,4], TYPE[4], TYPE[4]) batch-norm-training(x, s, o), epsilon=0.5, feature_index=1
+)";
+  const std::string of_f32 = Plainer(absl::StrReplaceAll(training, {{"TYPE", "f32"}}));
+  EXPECT_THAT(of_f32, testing::ContainsRegex("reduce .*reduce .*sqrt "));
+  EXPECT_THAT(of_f32, testing::EndsWith("tuple "));
+  EXPECT_THAT(of_f32, testing::Not(testing::HasSubstr("convert")));
+  EXPECT_THAT(Plainer(absl::StrReplaceAll(training, {{"TYPE", "bf16"}})),
+              testing::HasSubstr("convert convert convert tuple "));
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(training, {{"TYPE", "f32"}, {"[8,4]", "[0,4]"}})), "");
 }
 
 // x.at[1:-1:2, 1:-1].set(u) and x.at[::2, ::2].add(u) of JAX.

@@ -165,7 +165,8 @@ TEST(Gather, PartOfAnOffsetDimension) {
   ROOT r = f32[@C,@B] gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,@B}<2:2>
 )",
                 .sizes = kSizes,
-                .max_cases = 300});
+                .max_cases = 300,
+                .no_fallback = true});
 }
 
 // x[jnp.arange(1, .., 2)] of JAX, and backwards: slices.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -134,6 +135,34 @@ TEST(BatchNorm, NormalisesOverShards) {
 )",
                 .sizes = kSizes,
                 .max_cases = 150});
+}
+
+TEST(BatchNorm, AddsUpGradientsOverShards) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  s = f32[@B] parameter(1)
+  m = f32[@B] parameter(2)
+  v = f32[@B] parameter(3)
+  w = f32[@B] multiply(v, v)
+  g = f32[@A,@B] parameter(4)<1:2>
+  ROOT t = (f32[@A,@B], f32[@B], f32[@B]) batch-norm-grad(x, s, m, w, g), epsilon=1, feature_index=1
+)",
+                .sizes = kSizes,
+                .max_cases = 150,
+                .no_fallback = true});
+}
+
+// Two sums of a number for each feature, in place of the batch.
+TEST(BatchNorm, SendsSumsOfABatch) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[1024,64] parameter(0), sharding={devices=[8,1]<=[8]}
+  s = f32[64] parameter(1)
+  o = f32[64] parameter(2)
+  t = (f32[1024,64], f32[64], f32[64]) batch-norm-training(x, s, o), epsilon=1, feature_index=1
+  y = f32[1024,64] get-tuple-element(t), index=0
+  ROOT r = f32[1024,64] negate(y), sharding={devices=[8,1]<=[8]}
+)"),
+            2 * 2 * 7.0 / 8 * 64 * 4);
 }
 
 TEST(EmptyArrays, HaveShardsOfNothing) {

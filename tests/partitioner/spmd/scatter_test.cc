@@ -79,6 +79,25 @@ TEST(Scatter, OverwritingKeepsTheOrderOfUpdates) {
       {.text = RowScatter("f32", "ROOT r = f32[] copy(b)"), .sizes = kSizes, .max_cases = 300});
 }
 
+TEST(Scatter, PartOfAWindowDimension) {
+  VerifyFamily({.text = R"(
+f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[@A,@(B+2)] parameter(0)<0:2>
+  ids = s32[@C,1] parameter(1)<1:2>
+  u = f32[@C,@B] parameter(2)<2:2>
+  ROOT r = f32[@A,@(B+2)] scatter(x, ids, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f<3:2>
+}
+)",
+                .sizes = kSizes,
+                .max_cases = 300});
+}
+
 TEST(Scatter, CustomComputation) {
   VerifyFamily({.text = RowScatter("s32", "c = s32[] add(a, a)\n  ROOT r = s32[] subtract(c, b)"),
                 .sizes = kSizes,

@@ -120,6 +120,35 @@ TEST(Reverse, OneAndBothDimensions) {
                 .no_fallback = true});
 }
 
+// As in a scan from the end: what is between the reverses is done mirrored.
+TEST(Reverse, OfWhatIsDoneFromTheEnd) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  z = f32[] constant(0)
+  a = f32[@A,@B] reverse(x), dimensions={0}
+  h = f32[@(A-1),@B] slice(a), slice={[0:@(A-1)], [0:@B]}
+  p = f32[@A,@B] pad(h, z), padding=1_0x0_0
+  s = f32[@A,@B] add(a, p)
+  t = f32[@(A-1),@B] slice(s), slice={[1:@A], [0:@B]}
+  e = f32[1,@B] slice(a), slice={[0:1], [0:@B]}
+  c = f32[@A,@B] concatenate(e, t), dimensions={0}
+  ROOT r = f32[@A,@B] reverse(c), dimensions={0}<1:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 300,
+                .no_fallback = true});
+}
+
+TEST(Reverse, NothingIsSentForThoseThatCancel) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[1024,4] parameter(0), sharding={devices=[8,1]<=[8]}
+  a = f32[1024,4] reverse(x), dimensions={0}
+  s = f32[1024,4] exponential(a)
+  ROOT r = f32[1024,4] reverse(s), dimensions={0}, sharding={devices=[8,1]<=[8]}
+)"),
+            0);
+}
+
 // rotate: jnp.roll is a concatenation of two slices.
 TEST(Concatenate, OfSlicesRotates) {
   VerifyFamily({.text = R"(

@@ -8,8 +8,8 @@
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/affine_integers.h"
 #include "shardcall/partitioner/ir/analysis/one_window.h"
-#include "shardcall/partitioner/ir/build/placed_windows.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/simplify/placed_windows.h"
 
 namespace shardcall {
 inline namespace internal {

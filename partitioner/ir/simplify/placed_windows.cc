@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/build/placed_windows.h"
+#include "shardcall/partitioner/ir/simplify/placed_windows.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/ir/analysis/affine_integers.h"
 #include "shardcall/partitioner/ir/analysis/one_window.h"
-#include "shardcall/partitioner/ir/analysis/value_range.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
 namespace shardcall {
@@ -17,25 +15,22 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-std::optional<CallExpansion> ReadSlice(const Module& m, InstrId id) {
+}  // namespace
+
+std::optional<CallExpansion> ReadPlacedSlice(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
-  const auto operands = m.operands(i);
-  const Shape& x = *m.instr(operands[0]).shape;
-  if (x.IsDynamic() || operands.size() != 1 + static_cast<size_t>(x.rank())) return std::nullopt;
-  Numbers starts, limits;
-  for (int d = 0; d < x.rank(); ++d) {
-    const std::optional<ValueRange> start = RangeOf(m, operands[1 + d]);
-    if (!start.has_value() || start->low != start->high) return std::nullopt;
-    const int64_t size = i.shape->dim(d);
-    starts.push_back(std::clamp<int64_t>(start->low, 0, x.dim(d) - size));
-    limits.push_back(starts.back() + size);
-  }
+  if (m.instr(m.operand(id, 0)).shape->IsDynamic()) return std::nullopt;
+  const auto constants = ConstantStarts(m, id);
+  if (!constants.has_value()) return std::nullopt;
+  const Numbers starts(constants->begin(), constants->end());
+  Numbers limits = starts;
+  for (size_t d = 0; d < limits.size(); ++d) limits[d] += i.shape->dim(static_cast<int>(d));
   return CallExpansion{{i.shape}, [=](GraphBuilder& b, absl::Span<const InstrId> given) {
                          return std::vector<InstrId>{b.Slice(given[0], starts, limits)};
                        }};
 }
 
-std::optional<CallExpansion> ReadScatter(const Module& m, InstrId id) {
+std::optional<CallExpansion> ReadPlacedScatter(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
   const auto operands = m.operands(i);
   if (operands.size() != 3 || i.shape->IsDynamic()) return std::nullopt;
@@ -76,17 +71,6 @@ std::optional<CallExpansion> ReadScatter(const Module& m, InstrId id) {
     return std::vector<InstrId>{b.DynamicUpdateSlice(given[0], part, at)};
   };
   return CallExpansion{{i.shape}, make};
-}
-
-}  // namespace
-
-std::optional<CallExpansion> ReadPlacedWindow(const Module& m, InstrId id) {
-  const Opcode opcode = m.instr(id).opcode;
-  if (opcode == Opcode::kDynamicSlice) return ReadSlice(m, id);
-  if (opcode == Opcode::kGather) return ReadGatherOfRows(m, id);
-  if (opcode != Opcode::kScatter) return std::nullopt;
-  std::optional<CallExpansion> update = ReadScatter(m, id);
-  return update.has_value() ? update : ReadScatterOfRows(m, id);
 }
 
 }  // namespace internal
