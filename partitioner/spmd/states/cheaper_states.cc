@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/states/min_sum.h"
 #include "shardcall/partitioner/spmd/states/state_graph.h"
 #include "shardcall/partitioner/spmd/states/state_offers.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -27,12 +29,13 @@ struct Effort {
   double decided;     // combinations of an op's states that are decided one by one, at most,
   int64_t decisions;  // and of all ops
   size_t table;       // entries of the largest one
+  int singles;        // plans that differ from the best one in one value
 };
-constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14},
-                               {40, 5, 3, 8, 128, 1000, 1 << 14},
-                               {100, 4, 2, 5, 0, 0, 1 << 10},
-                               {200, 3, 1, 0, 0, 0, 1 << 8},
-                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10}};
+constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 200},
+                               {40, 5, 3, 8, 128, 1000, 1 << 14, 0},
+                               {100, 4, 2, 5, 0, 0, 1 << 10, 0},
+                               {200, 3, 1, 0, 0, 0, 1 << 8, 0},
+                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 0}};
 
 const Effort& EffortFor(size_t terms) {
   return *absl::c_find_if(kEfforts, [&](const Effort& e) { return terms <= e.most_terms; });
@@ -68,7 +71,7 @@ class Search {
         propagated_fallbacks_(plan->fallbacks.size()),
         propagated_bytes_(plan->bytes),
         worthwhile_seconds_((1 - kWorthwhile) * plan->seconds),
-        most_seconds_(kMuchLess * plan->seconds),
+        propagated_seconds_(plan->seconds),
         most_memory_(MemoryOf(propagation)) {
     // Little memory does not matter, as long as no bound forbids it.
     const int64_t left = options.max_memory > most_memory_ ? options.max_memory - most_memory_ : 0;
@@ -85,6 +88,10 @@ class Search {
     offers.Everywhere();
     // Small arrays are best gathered once, and what follows computed on all devices.
     SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated()).status());
+    const int axes = program_.mesh->num_axes();
+    for (int axis = 0; effort_.singles > 0 && axes > 1 && axis < axes; ++axis) {
+      SHARDCALL_RETURN_IF_ERROR(Try(OverOneAxis(axis)).status());
+    }
     for (int round = 0; round < effort_.rounds; ++round) {
       bool better = false;
       for (const bool shared_copies : {false, true}) {
@@ -95,13 +102,15 @@ class Search {
       if (!better && round > 0) break;
       StateOffers(graph_, effort_.neighbours).Neighbours(Best());
     }
+    SHARDCALL_RETURN_IF_ERROR(TryOneByOne());
     return found_.has_value();
   }
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
-  static constexpr double kWorthwhile = 0.005, kMuchLess = 0.45;
+  static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 1.6;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
+  static constexpr int kMostSingle = 24;
 
   // Plans the states, and takes them if that is the best plan so far.
   absl::StatusOr<bool> Try(const std::vector<int>& states) {
@@ -111,15 +120,99 @@ class Search {
       SHARDCALL_RETURN_IF_ERROR(CheckStop());
       return false;
     }
-    // More bytes have to save time that counts.
     const bool slower = made->seconds >= std::min(plan_.seconds * (1 - 1e-9), worthwhile_seconds_);
-    const bool dearer = made->bytes > propagated_bytes_ && made->seconds > most_seconds_;
+    const bool dearer = IsDearer(*made);
     const bool gathers = made->fallbacks.size() > propagated_fallbacks_;
     if (slower || dearer || gathers || MemoryOf(result) > most_memory_) return false;
     plan_ = *std::move(made);
     found_ = std::move(result);
     for (size_t v = 0; v < states.size(); ++v) best_[v] = graph_.values()[v].states[states[v]];
     return true;
+  }
+
+  // More bytes have to save time that counts: a third of it where they are a few more, or the first
+  // ones, else more than half.
+  bool IsDearer(const Plan& made) const {
+    if (made.bytes <= propagated_bytes_) return false;
+    const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
+    return made.seconds > (few ? kLess : kMuchLess) * propagated_seconds_;
+  }
+
+  // Plans that differ from the best one in the state of one value, in any that it may have. The
+  // sums that were minimized leave out what only a plan tells.
+  absl::Status TryOneByOne() {
+    int left = effort_.singles;
+    for (bool better = left > 0; better;) {
+      better = false;
+      StateOffers(graph_, kMostSingle).All(Best());
+      std::vector<StateGraph::Value>& values = graph_.values();
+      std::vector<int> states(values.size(), 0);
+      for (size_t v = 0; v < values.size(); ++v) {
+        for (size_t s = 1; s < values[v].states.size(); ++s) {
+          if (left-- == 0) return absl::OkStatus();
+          states[v] = static_cast<int>(s);
+          SHARDCALL_ASSIGN_OR_RETURN(bool taken, Try(states));
+          if (!taken && left > 0 && Follow(static_cast<int>(v), &states)) {
+            --left;
+            SHARDCALL_ASSIGN_OR_RETURN(taken, Try(states));
+          }
+          for (size_t u = 0; u < values.size(); ++u) {
+            if (taken) std::swap(values[u].states[0], values[u].states[states[u]]);
+            states[u] = 0;
+          }
+          better = better || taken;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Gives values that elementwise ops and ops that move data make of value v, or it of them, the
+  // states that follow from that of v. False if there are none.
+  bool Follow(int v, std::vector<int>* states) {
+    const StateGraph::Value& value = graph_.values()[v];
+    bool any = false;
+    for (int t : value.terms) {
+      const StateGraph::Term& term = graph_.term(t);
+      if (!term.op.valid() ||
+          !HasTrait(program_.module.instr(term.op).opcode, kElementwise | kMapsElements)) {
+        continue;
+      }
+      const ShardingRule& rule = graph_.rule(term);
+      FactorAssignment a(rule, program_.mesh, {}, FactorsAllowedByRule(rule));
+      a.Project(static_cast<int>(absl::c_find(term.leaves, value.leaf) - term.leaves.begin()),
+                *value.states[(*states)[v]]);
+      a.Normalize();
+      for (size_t k = 0; k < term.leaves.size(); ++k) {
+        const int u = graph_.value_of(term.leaves[k]);
+        if (u < 0 || u == v) continue;
+        const auto& known = graph_.values()[u].states;
+        const auto follows =
+            absl::c_find(known, a.DimSharding(program_.module.context(), static_cast<int>(k)));
+        if (follows == known.end() || follows == known.begin()) continue;
+        (*states)[u] = static_cast<int>(follows - known.begin());
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  // The states of propagation without the other axes.
+  std::vector<int> OverOneAxis(int axis) {
+    AxisList others;
+    for (int a = 0; a < program_.mesh->num_axes(); ++a) {
+      if (a != axis) others.push_back(program_.mesh->FullAxis(a));
+    }
+    std::vector<int> out;
+    for (StateGraph::Value& v : graph_.values()) {
+      ShardingBuilder b(*v.states[0]);
+      for (AxisList& dim : b.dims) dim = Minus(*program_.mesh, dim, others);
+      const Sharding* const state = b.Intern(program_.module.context());
+      const auto known = absl::c_find(v.states, state);
+      out.push_back(static_cast<int>(known - v.states.begin()));
+      if (known == v.states.end()) v.states.push_back(state);
+    }
+    return out;
   }
 
   std::vector<int> AllReplicated() {
@@ -157,7 +250,7 @@ class Search {
   const size_t propagated_fallbacks_;
   const double propagated_bytes_;
   const double worthwhile_seconds_;  // seconds of a plan that is worth another sharding
-  const double most_seconds_;        // of one that sends more bytes
+  const double propagated_seconds_;
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
 };

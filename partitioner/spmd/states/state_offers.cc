@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/states/state_offers.h"
 
+#include <cmath>
+
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
+
+namespace {
+
+// Combinations of places of a value's axes.
+constexpr double kMostPlaced = 256;
+
+}  // namespace
 
 void StateOffers::Add(LeafId leaf, const Sharding* state) {
   const int v = graph_.value_of(leaf);
@@ -120,6 +129,30 @@ void StateOffers::Everywhere() {
       ShardingBuilder b(program.mesh, rank);
       b.dims[d] = all;
       Add(v.leaf, b.Intern(context));
+    }
+  }
+  added_.clear();
+}
+
+void StateOffers::All(absl::Span<const int> states) {
+  const Program& program = graph_.program();
+  const BaseMesh& mesh = *program.mesh;
+  for (size_t n = 0; n < graph_.values().size(); ++n) {
+    StateGraph::Value& v = graph_.values()[n];
+    v.states = {v.states[states[n]]};
+    const int rank = v.states[0]->rank();
+    // A place for each axis: behind the axes of a dimension, or, 0, nowhere.
+    const absl::InlinedVector<int, 4> places(mesh.num_axes(), rank + 1);
+    if (std::pow(rank + 1, mesh.num_axes()) > kMostPlaced) continue;
+    for (const bool forward : {true, false}) {
+      ForAllValues(places, [&](absl::Span<const int> at) {
+        ShardingBuilder b(&mesh, rank);
+        for (int k = 0; k < mesh.num_axes(); ++k) {
+          const int a = forward ? k : mesh.num_axes() - 1 - k;
+          if (at[a] > 0) b.dims[at[a] - 1].push_back(mesh.FullAxis(a));
+        }
+        Add(v.leaf, b.Intern(program.module.context()));
+      });
     }
   }
   added_.clear();

@@ -25,6 +25,9 @@ class StateOffers {
   // The values of terms that take time keep the state `states` and get those that differ from it by
   // the place of one axis; all others keep it alone.
   void Neighbours(absl::Span<const int> states);
+  // All values keep the state `states` and get every other one that puts whole axes into their
+  // dimensions, in the order of the mesh or in the other order. Alone where these are very many.
+  void All(absl::Span<const int> states);
 
  private:
   void Add(LeafId leaf, const Sharding* state);

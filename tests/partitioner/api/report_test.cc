@@ -252,12 +252,11 @@ ENTRY main {
     EXPECT_TRUE(p.ok()) << p.status();
     return p.ok() ? Explain(**p, {}, ExplainFormat::kText) : "";
   };
-  EXPECT_THAT(
-      told("([i, j, k], [m, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32, m=64}"),
-      HasSubstr("W203 %r: operand 1 is gathered: [{\"x0\"}, {}, {}] -> [{}, {}, {}], "
-                "28.00 KiB sent per device, as the call's rule keeps dimension 0 apart "
-                "from dimension 0 of operand 0, which is sharded alike; one factor for both "
-                "sends nothing"));
+  EXPECT_THAT(told("([i, j, k], [m, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32, m=64}"),
+              HasSubstr("W203 %r: operand 1 is gathered: [{\"x0\"}, {}, {}] -> [{}, {}, {}], "
+                        "28.00 KiB sent per device, as the call's rule keeps dimension 0 apart "
+                        "from dimension 0 of operand 0, which is sharded alike; if they are one, a "
+                        "factor for both sends nothing"));
   const std::string joined = told("([i, j, k], [i, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32}");
   EXPECT_THAT(joined, testing::Not(HasSubstr("W203")));
   EXPECT_THAT(joined, testing::Not(HasSubstr("all-gather")));
