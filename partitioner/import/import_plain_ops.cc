@@ -64,12 +64,16 @@ InlinedModule WithoutDeadCode(InlinedModule inlined) {
 
 InlinedModule WithPlainOps(InlinedModule inlined) {
   bool changed = false;
-  for (const auto rewrite : {InPlainOps, CarryReverses}) {
+  const auto apply = [&](const auto& rewrite) {
     std::optional<Rewritten> plainer = rewrite(inlined.module);
-    if (!plainer.has_value()) continue;
+    if (!plainer.has_value()) return false;
     Follow(*std::move(plainer), &inlined);
-    changed = true;
+    return changed = true;
+  };
+  // What an op becomes may have a plainer name, too: a scatter of parts of rows, one of rows.
+  while (apply(InPlainOps)) {
   }
+  apply(CarryReverses);
   return changed ? WithoutDeadCode(std::move(inlined)) : std::move(inlined);
 }
 
