@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/ir/build/builder.h"
-#include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/simplify/mirrored_ops.h"
 
 namespace shardcall {
@@ -128,56 +126,39 @@ class Carrier {
   }
 
   Rewritten Rewrite() const {
-    Rewritten out(Module(m_.shared_context()));
-    ModuleCloner cloner(m_, &out.module);
-    MonoidTable monoids(&out.module);
     std::vector<InstrId> bases(m_.num_instructions());  // of values that are reversed
-    cloner.CopyHeader();
-    for (int c = 0; c < m_.num_computations(); ++c) cloner.AddComputation(CompId(c));
-    for (const CompId c : ComputationPostOrder(m_)) {
-      GraphBuilder b(&out.module, cloner.now(c), &monoids);
-      b.set_value_numbering(false);  // what is annotated later is a value of its own
-      for (InstrId id : m_.comp(c).instructions) {
-        if (carries_[id.value]) {
-          Carry(id, &bases, b, &cloner);
-        } else {
-          cloner.Clone(id);
-        }
-        out.NoteOrigin(id);
-      }
-      cloner.SetRoot(c);
-    }
-    out.module.set_entry(cloner.now(m_.entry()));
-    out.moved_to = cloner.TakeInstructions();
-    return out;
+    return RewriteOps(m_, [&](InstrId id, GraphBuilder& b, ModuleCloner& cloner) {
+      if (carries_[id.value]) Carry(id, &bases, b, cloner);
+      return bool{carries_[id.value]};
+    });
   }
 
-  void Carry(InstrId id, std::vector<InstrId>* bases, GraphBuilder& b, ModuleCloner* cloner) const {
+  void Carry(InstrId id, std::vector<InstrId>* bases, GraphBuilder& b, ModuleCloner& cloner) const {
     const Instruction& i = m_.instr(id);
     absl::InlinedVector<InstrId, 8> operands;
     ReversedDims of = 0;
     for (InstrId o : m_.operands(i)) {
       const bool carried = carries_[o.value] && reversed_[o.value] != 0;
       if (carried) of = reversed_[o.value];
-      operands.push_back(carried ? (*bases)[o.value] : cloner->now(o));
+      operands.push_back(carried ? (*bases)[o.value] : cloner.now(o));
     }
     b.set_metadata(i.metadata);
     InstrId base = operands[0];
     if (i.opcode == Opcode::kReverse && IsAnnotated(i)) {
       const ReversedDims rest = AfterReverse(i);
-      cloner->Replace(id, rest == 0 ? b.Copy(base) : b.Reverse(base, DimensionsOf(rest)));
+      cloner.Replace(id, rest == 0 ? b.Copy(base) : b.Reverse(base, DimensionsOf(rest)));
       return;
     }
     if (i.opcode != Opcode::kReverse) {
-      Instruction copy = cloner->CopyOf(id);
+      Instruction copy = cloner.CopyOf(id);
       const auto mirror = MirroredOpOf(i.opcode)->mirror;
       if (mirror != nullptr) mirror(b.module(), of, &copy, &operands);
-      base = cloner->Add(id, copy, operands, b.computation());
+      base = cloner.Add(id, copy, operands, b.computation());
     }
     (*bases)[id.value] = base;
     // Where no op reads it reversed, what is noted beside the module follows the base.
     const bool reverse = reversed_[id.value] != 0 && wanted_[id.value];
-    cloner->Set(id, reverse ? b.Reverse(base, DimensionsOf(reversed_[id.value])) : base);
+    cloner.Set(id, reverse ? b.Reverse(base, DimensionsOf(reversed_[id.value])) : base);
   }
 
   const Module& m_;
