@@ -17,7 +17,9 @@ bool IsView(const Instruction& i) {
 
 // Ops that are computed element by element, from elements of their operands.
 bool IsByElement(const Instruction& i) {
-  return i.shape->IsArray() && HasTrait(i.opcode, kElementwise | kCheap) && !IsView(i);
+  const bool by_element =
+      HasTrait(i.opcode, kElementwise | kCheap) || i.opcode == Opcode::kGather;
+  return i.shape->IsArray() && by_element && !IsView(i);
 }
 
 // Whether the op reads an operand that is computed on the way.
@@ -166,7 +168,11 @@ class PeakFinder {
     if (m_.instr(root).opcode != Opcode::kTuple) return FindOutput(root);
     for (const InstrId o : m_.operands(root)) FindOutput(o);
   }
-  void FindOutput(InstrId id) {
+  void FindOutput(InstrId id) { output_[Maker(id, &loop_outputs_).value] = true; }
+
+  // Whose memory `id` has, through views and loops, which keep that of what they begin with. Adds
+  // the elements of loops on the way to `loops`, if that is not null.
+  InstrId Maker(InstrId id, absl::flat_hash_set<std::pair<InstrId, int64_t>>* loops) const {
     std::vector<int64_t> path;  // the element of `id` that is meant, from the innermost index on
     for (;;) {
       const Instruction& i = m_.instr(id);
@@ -177,13 +183,12 @@ class PeakFinder {
         path.pop_back();
         continue;
       } else if (i.opcode == Opcode::kWhile && !path.empty()) {
-        loop_outputs_.insert({id, path.back()});
+        if (loops != nullptr) loops->insert({id, path.back()});
       } else if (!IsView(i) || i.operand_count == 0) {
-        break;
+        return id;
       }
       id = m_.operand(id, 0);
     }
-    output_[id.value] = true;
   }
 
   // What the result needs beside what its operands and the caller have.
@@ -194,17 +199,22 @@ class PeakFinder {
     return output_[id.value] && !crowded_[id.value] ? 0 : bytes_of_(id);
   }
 
-  // Of the values that a loop changes, those that begin as parameters or constants.
+  // Of the values that a loop changes, those that begin as parameters, as constants, or as what
+  // another of its values begins with, too.
   int64_t CopiedBytes(InstrId loop) const {
     const InstrId init = m_.operand(loop, 0);
     if (m_.instr(init).opcode != Opcode::kTuple) return 0;
     const CompId body = m_.instr(loop).as<WhileAttrs>().body;
     int64_t bytes = 0;
+    absl::flat_hash_set<InstrId> begun;
     for (uint32_t k = 0; k < m_.instr(init).operand_count; ++k) {
-      const Opcode opcode = m_.instr(source_[m_.operand(init, k).value]).opcode;
-      if (opcode != Opcode::kParameter && opcode != Opcode::kConstant) continue;
-      if (Changes(body, k) && !loop_outputs_.contains({loop, k}))
-        bytes += bytes_of_(m_.operand(init, k));
+      if (!Changes(body, k)) continue;
+      const InstrId from = source_[m_.operand(init, k).value];
+      const Opcode opcode = m_.instr(from).opcode;
+      const bool kept = opcode == Opcode::kParameter || opcode == Opcode::kConstant;
+      const bool shared = !begun.insert(from).second;
+      const bool of_caller = loop_outputs_.contains({loop, k}) && !(shared && crowded_[from.value]);
+      if ((kept || shared) && !of_caller) bytes += bytes_of_(m_.operand(init, k));
     }
     return bytes;
   }
@@ -237,7 +247,7 @@ class PeakFinder {
       last = std::max(last, last_use_[id.value]);
     }
     for (size_t k = 0; k < old.size(); ++k) {
-      const InstrId made = source_[m_.operand(root, k).value];
+      const InstrId made = Maker(m_.operand(root, k), nullptr);
       const size_t at = position_[made.value];
       if (old[k] > at || (old[k] == at && !Overwrites(m_.instr(made)))) crowded_[made.value] = true;
     }

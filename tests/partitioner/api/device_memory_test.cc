@@ -178,6 +178,72 @@ TEST(DeviceMemoryTest, ABodyHasRoomForANewValueWhileItUsesTheOldOne) {
             512);
 }
 
+TEST(DeviceMemoryTest, WhatALoopInALoopStacksHasRoomBesideTheOldValues) {
+  // As of scans within a scan: the outer loop carries u and v, and in each of its steps the inner
+  // one writes rows of their new values over zeros, while it reads those of the old ones.
+  const std::string text = R"(
+HloModule m
+inner {
+  p = (s32[], f32[8,8], f32[8,8], f32[8,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  u = f32[8,8] get-tuple-element(p), index=1
+  v = f32[8,8] get-tuple-element(p), index=2
+  new_u = f32[8,8] get-tuple-element(p), index=3
+  new_v = f32[8,8] get-tuple-element(p), index=4
+  zero = s32[] constant(0)
+  row_u = f32[1,8] dynamic-slice(u, i, zero), dynamic_slice_sizes={1,8}
+  row_v = f32[1,8] dynamic-slice(v, i, zero), dynamic_slice_sizes={1,8}
+  next_u = f32[8,8] dynamic-update-slice(new_u, row_u, i, zero)
+  next_v = f32[8,8] dynamic-update-slice(new_v, row_v, i, zero)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT r = (s32[], f32[8,8], f32[8,8], f32[8,8], f32[8,8]) tuple(next, u, v, next_u, next_v)
+}
+inner_condition {
+  p = (s32[], f32[8,8], f32[8,8], f32[8,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  end = s32[] constant(8)
+  ROOT c = pred[] compare(i, end), direction=LT
+}
+outer {
+  p = (s32[], f32[8,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  u = f32[8,8] get-tuple-element(p), index=1
+  v = f32[8,8] get-tuple-element(p), index=2
+  zero = s32[] constant(0)
+  nought = f32[] constant(0)
+  zeros = f32[8,8] broadcast(nought), dimensions={}
+  t = (s32[], f32[8,8], f32[8,8], f32[8,8], f32[8,8]) tuple(zero, u, v, zeros, zeros)
+  w = (s32[], f32[8,8], f32[8,8], f32[8,8], f32[8,8]) while(t), condition=inner_condition, body=inner
+  new_u = f32[8,8] get-tuple-element(w), index=3
+  new_v = f32[8,8] get-tuple-element(w), index=4
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT r = (s32[], f32[8,8], f32[8,8]) tuple(next, new_u, new_v)
+}
+outer_condition {
+  p = (s32[], f32[8,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  end = s32[] constant(4)
+  ROOT c = pred[] compare(i, end), direction=LT
+}
+ENTRY main {
+  u = f32[8,8] parameter(0)
+  v = f32[8,8] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[8,8], f32[8,8]) tuple(zero, u, v)
+  w = (s32[], f32[8,8], f32[8,8]) while(t), condition=outer_condition, body=outer
+  new_u = f32[8,8] get-tuple-element(w), index=1
+  new_v = f32[8,8] get-tuple-element(w), index=2
+  ROOT r = (f32[8,8], f32[8,8]) tuple(new_u, new_v)
+}
+)";
+  const DeviceMemory m = Count(text);
+  EXPECT_EQ(m.outputs, 512);  // of the outer loop
+  EXPECT_GE(m.temporaries, 512);
+  EXPECT_LE(m.temporaries, 512 + 80);  // of the inner one, a row of each, and the counts
+}
+
 TEST(DeviceMemoryTest, ALoopNeedsWhatItsBodyHoldsAtMost) {
   EXPECT_EQ(Count(Loop(R"(  big = f32[8,64]{1,0} iota(), iota_dimension=0
   small = f32[8,8]{1,0} dot(big, big), lhs_contracting_dims={1}, rhs_contracting_dims={1}
