@@ -28,7 +28,7 @@ constexpr Row kRows[] = {
     {"bandwidth", &CostModel::bandwidth}, {"flops", &CostModel::flop_rate},
     {"memory", &CostModel::memory_rate},  {"latency", &CostModel::latency},
     {"trips", &CostModel::trip_count},    {"host_devices", &CostModel::host_devices},
-    {"network", &CostModel::network}};
+    {"network", &CostModel::network},     {"network_latency", &CostModel::network_latency}};
 
 // Machines by name. The latency of the accelerators is the default one: their makers state none.
 struct Machine {
@@ -53,53 +53,29 @@ const Machine* MachineOf(absl::string_view name) {
   return nullptr;
 }
 
-absl::Status WrongRates(std::string expected, std::string found) {
+absl::Status WrongRates(absl::string_view expected, absl::string_view found) {
   return ToStatus({.code = "E211",
                    .message = "the rates of the mesh's axes are not those of a machine",
-                   .expected = std::move(expected),
-                   .found = std::move(found),
+                   .expected = std::string(expected),
+                   .found = std::string(found),
                    .fix = "write for example --cost=bandwidth.data=25e9,bandwidth.model=400e9"});
 }
 
-// Of axes with rates of their own, and the others with that of out->bandwidth.
-absl::Status SetAxisRates(const std::vector<std::pair<std::string, double>>& rates,
-                          CostModel* out) {
-  if (out->host_devices > 0 || out->network > 0) {
-    return WrongRates("rates of axes, or host_devices and network", "both");
-  }
-  const auto by_rate = [](const auto& a, const auto& b) { return a.second < b.second; };
-  double slow = std::min_element(rates.begin(), rates.end(), by_rate)->second;
-  double fast = std::max_element(rates.begin(), rates.end(), by_rate)->second;
-  // One rate: that of `bandwidth` is the other one.
-  if (slow == fast) {
-    slow = std::min(slow, out->bandwidth);
-    fast = std::max(fast, out->bandwidth);
-  }
-  using Others = CostModel::AxisRates::Others;
-  out->axes = {.others = out->bandwidth == fast   ? Others::kBandwidth
-                         : out->bandwidth == slow ? Others::kNetwork
-                                                  : Others::kUnknown};
-  for (const auto& [axis, rate] : rates) {
-    if (rate != slow && rate != fast) {
-      return WrongRates("at most two different ones",
-                        absl::StrCat(slow, ", ", rate, " and ", fast, " bytes per second"));
-    }
-    for (const auto* named : {&out->axes.network, &out->axes.bandwidth}) {
-      if (absl::c_linear_search(*named, axis)) return WrongRates("one rate an axis", axis);
-    }
-    (rate == slow ? out->axes.network : out->axes.bandwidth).push_back(axis);
-  }
-  out->bandwidth = fast;
-  out->network = slow;
-  return absl::OkStatus();
+// Sets a rate of an axis; false if it has one. `field` names it: "bandwidth" or "latency".
+bool SetAxisRate(absl::string_view field, absl::string_view axis, double value, CostModel* out) {
+  auto at = absl::c_find_if(out->axes, [&](const auto& rate) { return rate.axis == axis; });
+  if (at == out->axes.end()) at = out->axes.insert(at, {std::string(axis)});
+  double& rate = field == "latency" ? at->latency : at->bandwidth;
+  if (rate > 0) return false;
+  rate = value;
+  return true;
 }
 
 }  // namespace
 
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base) {
   CostModel out = base;
-  std::vector<std::pair<std::string, double>> of_axes;
-  bool first = true;
+  bool first = true, of_axes = false;
   for (absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     const Machine* const machine = first ? MachineOf(absl::StripAsciiWhitespace(part)) : nullptr;
     first = false;
@@ -121,9 +97,16 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
       known = positive;
       out.*row.field = value;
     }
-    if (absl::string_view axis = name; absl::ConsumePrefix(&axis, "bandwidth.") && !axis.empty()) {
-      known = positive;
-      of_axes.push_back({std::string(axis), value});
+    for (const absl::string_view field : {"bandwidth", "latency"}) {
+      absl::string_view axis = name;
+      if (!absl::ConsumePrefix(&axis, field) || !absl::ConsumePrefix(&axis, ".")) continue;
+      if (!positive || axis.empty()) continue;
+      known = true;
+      if (!of_axes) out.axes.clear();  // those of `base`
+      of_axes = true;
+      if (!SetAxisRate(field, axis, value, &out)) {
+        return WrongRates("one of each for an axis", axis);
+      }
     }
     if (known) continue;
     return ToStatus(
@@ -131,8 +114,9 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
          .message =
              absl::StrCat("a cost cannot be read: \"", absl::StripAsciiWhitespace(part), "\""),
          .expected = absl::StrCat(
-             "bandwidth or bandwidth.AXIS, flops, memory, network (per second), latency "
-             "(seconds), trips or host_devices, = and a positive number; before these, ",
+             "bandwidth, flops, memory, network (per second), latency, network_latency (seconds), "
+             "bandwidth.AXIS, latency.AXIS, trips or host_devices, = and a positive number; before "
+             "these, ",
              absl::StrJoin(kMachines, ", ",
                            [](std::string* out, const Machine& machine) {
                              absl::StrAppend(out, machine.name);
@@ -141,12 +125,11 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
          .found = std::string(absl::StripAsciiWhitespace(part)),
          .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
   }
-  if (!of_axes.empty()) {
-    SHARDCALL_RETURN_IF_ERROR(SetAxisRates(of_axes, &out));
-    return out;
+  if (!out.axes.empty() && (out.host_devices > 0 || out.network > 0)) {
+    return WrongRates("rates of axes, or host_devices and network", "both");
   }
-  if (!out.axes.empty() && out.host_devices == 0) return out;  // those of `base`
   if ((out.host_devices > 0) != (out.network > 0) ||
+      (out.network_latency > 0 && out.network == 0) ||
       out.host_devices != std::floor(out.host_devices) ||
       out.host_devices > static_cast<double>(kMaxDevices)) {
     return ToStatus(

@@ -18,11 +18,11 @@ namespace shardcall SHARDCALL_PUBLIC {
 // What one device sends in some collectives.
 struct Traffic {
   double bytes = 0;
-  double between_hosts = 0;  // of these, those to other hosts
+  double more_seconds = 0;  // over the links that they cross, beyond what CostModel::Seconds says
   int collectives = 0;
   Traffic& operator+=(const Traffic& t) {
     bytes += t.bytes;
-    between_hosts += t.between_hosts;
+    more_seconds += t.more_seconds;
     collectives += t.collectives;
     return *this;
   }
@@ -37,25 +37,26 @@ struct CostModel {
   double memory_rate = 2e12;  // bytes per second: everything else, bytes touched
   double latency = 2e-6;      // seconds per collective
   double trip_count = 16;     // assumed for a loop whose trip count is unknown
-  // Devices with successive ids that share a host, and the bytes per second that each of them
-  // sends to other hosts. 0: one host has all devices.
+  // Devices with successive ids that share a host, the bytes per second that each of them sends to
+  // other hosts, and the seconds of a collective of several hosts. 0: one host has all devices; the
+  // latency is the same.
   double host_devices = 0;
   double network = 0;
-  // In place of host_devices: the axes of the mesh along which devices reach each other at
-  // `network`, those along which they do at `bandwidth`, and what is so of all other axes.
-  struct AxisRates {
-    std::vector<std::string> network, bandwidth;
-    enum class Others : uint8_t { kBandwidth, kNetwork, kUnknown } others = Others::kBandwidth;
-    bool empty() const { return network.empty() && bandwidth.empty(); }
-  } axes = {};
+  double network_latency = 0;
+  // In place of these: the axes of the mesh that have a bandwidth or a latency of their own. 0:
+  // that of the machine.
+  struct AxisRate {
+    std::string axis;
+    double bandwidth = 0, latency = 0;
+  };
+  std::vector<AxisRate> axes = {};
 
   // The time of `collectives` collectives in which a device sends `bytes` in all.
   double Seconds(double bytes, int collectives = 1) const {
     return bytes / bandwidth + collectives * latency;
   }
   double Seconds(const Traffic& t) const {
-    const double within = Seconds(t.bytes - t.between_hosts, t.collectives);
-    return t.between_hosts > 0 ? within + t.between_hosts / network : within;
+    return Seconds(t.bytes, t.collectives) + t.more_seconds;
   }
   // The time of sums of `products` products in all, each a multiplication and an addition: for a
   // dot of [m,k] and [k,n], m x k x n of them.
@@ -71,10 +72,11 @@ inline CostModel HostCosts() {
 
 // "bandwidth=50e9, flops=200e12, memory=2e12, latency=2e-6, trips=16"; fields that are not named
 // keep their value in `base`. A machine's name sets all fields but the trips: "h100, latency=5e-6";
-// it comes first. "host_devices=8, network=25e9" go together. "bandwidth.data=25e9,
-// bandwidth.model=400e9" are those of axes of the mesh, of two rates in all; axes that are not
-// named have that of `bandwidth`. E211 for an unknown name, a value that is not a positive number,
-// a part of a device, one of host_devices and network alone, or these beside rates of axes.
+// it comes first. "host_devices=8, network=25e9" go together, and "network_latency=1e-5" with them.
+// "bandwidth.data=25e9, bandwidth.model=400e9, latency.data=1e-5" are those of axes of the mesh; an
+// axis without one has that of the machine. E211 for an unknown name, a value that is not a
+// positive number, a part of a device, one of host_devices and network alone, these beside rates of
+// axes, or two of one axis.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

@@ -33,7 +33,7 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ");
     if (r.between_hosts > 0) {
-      absl::StrAppend(&out, HumanBytes(r.between_hosts), " of it between hosts, ");
+      absl::StrAppend(&out, HumanBytes(r.between_hosts), " of it over slower links, ");
     }
     absl::StrAppend(&out, r.num_groups, r.num_groups == 1 ? " group of " : " groups of ",
                     r.group_size);

@@ -22,7 +22,7 @@
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
-#include "shardcall/sharding/reshard/hosts.h"
+#include "shardcall/sharding/reshard/links.h"
 
 namespace shardcall {
 namespace {
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   Observe(options, "import");
   auto out = std::make_unique<PropagatedProgram>(*std::move(program), PropagationResult());
   SHARDCALL_RETURN_IF_ERROR(
-      SetHosts(out->program.module.context(), options.spmd.cost, out->program.mesh));
+      SetLinks(out->program.module.context(), options.spmd.cost, out->program.mesh));
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
   StageTimer timer(&out->times.propagate);

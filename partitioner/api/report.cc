@@ -113,6 +113,16 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
   return list;
 }
 
+Json AxesJson(const CostModel& cost) {
+  Json out = Json::array();
+  for (const CostModel::AxisRate& rate : cost.axes) {
+    out.push_back({{"name", rate.axis},
+                   {"bandwidth_bytes_per_s", rate.bandwidth > 0 ? rate.bandwidth : cost.bandwidth},
+                   {"latency_s", rate.latency > 0 ? rate.latency : cost.latency}});
+  }
+  return out;
+}
+
 Json MemoryJson(const DeviceMemory& memory, const MemoryAtPeak& peak) {
   Json j = {{"arguments", memory.arguments},
             {"outputs", memory.outputs},
@@ -170,6 +180,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                                 {"bytes_moved", r.bytes_moved},
                                 {"bytes_needed", Needed(r)},
                                 {"bytes_between_hosts", r.between_hosts},
+                                {"seconds", options.cost.Seconds(r.traffic())},
                                 {"trip_count", r.trip_count},
                                 {"cause", CauseText(p, r)}});
   }
@@ -216,7 +227,8 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
                      {"latency_s", options.cost.latency},
                      {"host_devices", options.cost.host_devices},
                      {"network_bytes_per_s", options.cost.network},
-                     {"network_axes", options.cost.axes.network},
+                     {"network_latency_s", options.cost.network_latency},
+                     {"axes", AxesJson(options.cost)},
                      {"trip_count", options.cost.trip_count}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -74,7 +74,7 @@ class Data {
                      {"opcode", Text(std::string(OpcodeText(r.opcode)))},
                      {"bytes", r.bytes_moved},
                      {"trips", r.trip_count},
-                     {"seconds", content_.cost.Seconds({r.bytes_moved, r.between_hosts, 1})},
+                     {"seconds", content_.cost.Seconds(r.traffic())},
                      {"groups", r.num_groups},
                      {"size", r.group_size},
                      {"cause", Text(said.cause)},

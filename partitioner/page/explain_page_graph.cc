@@ -42,7 +42,7 @@ Json Steps(const LocalProgram& local, const CostModel& cost, const std::vector<i
       if (const int k = record_of[id.value]; k >= 0) {
         flush();
         const CollectiveRecord& r = local.collectives[k];
-        const double s = cost.Seconds({r.bytes_moved, r.between_hosts, 1});
+        const double s = cost.Seconds(r.traffic());
         events.push_back({1, s, k});
         seconds[c.value] += s;
         continue;

@@ -54,7 +54,8 @@ double OverlapCosts::Transfer(InstrId id) const {
                             ? CollectiveGroupSize(m_, i.opcode, i.as<CollectiveAttrs>())
                             : 0;
   const double bytes = BytesSent(m_, i, group > 0 ? group : devices, devices);
-  return cost_.Seconds({bytes, bytes * ShareBetweenHosts(m_, i, devices), 1}) * kMicroseconds;
+  const Links& links = m_.context().Get<Links>();
+  return cost_.Seconds(links.Over(CrossingOf(m_, i, devices), bytes)) * kMicroseconds;
 }
 
 }  // namespace internal

@@ -194,7 +194,7 @@ void IndexedCarries::CountEntries(Web* web) const {
 double IndexedCarries::Seconds(const Shape* shape, const Sharding* from, const Sharding* to) const {
   if (to->is_maximal() || (!to->partial().empty() && from->partial().empty())) return 0;
   const ReshardPlan& plan = PlanReshard(program_.module.context(), shape, from, to);
-  return cost_.Seconds({plan.bytes, plan.between_hosts, plan.collectives});
+  return cost_.Seconds(plan.traffic());
 }
 
 const Sharding* IndexedCarries::Whole(LeafId leaf, int dim) const {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
-#include "shardcall/sharding/reshard/hosts.h"
+#include "shardcall/sharding/reshard/links.h"
 #include "shardcall/sharding/reshard/permute_sources.h"
 #include "shardcall/sharding/reshard/reshard_search.h"
 
@@ -49,7 +49,7 @@ struct PlanKey {
 struct PlanCache {
   using Plans = absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>>;
   Plans plans;
-  std::vector<Plans> of_other_hosts;  // somebody may have references to them
+  std::vector<Plans> of_other_links;  // somebody may have references to them
 };
 
 bool SameCounts(const Sharding* a, const Sharding* b) {
@@ -120,9 +120,10 @@ double BytesOf(absl::Span<const Move> moves) {
   return bytes;
 }
 
-double WeightedBytes(Hosts& hosts, absl::Span<const Move> moves) {
+double WeightedBytes(Links& links, absl::Span<const Move> moves) {
+  if (!links.weigh()) return BytesOf(moves);
   double bytes = 0;
-  for (const Move& m : moves) bytes += hosts.Weighted(m.bytes, m.bytes * hosts.Share(m));
+  for (const Move& m : moves) bytes += m.bytes * links.Of(m).weight;
   return bytes;
 }
 
@@ -144,13 +145,13 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
     GreedyReshard(context, global, from, to, &plan->moves);
     return;
   }
-  Hosts& hosts = context.Get<Hosts>();
+  Links& links = context.Get<Links>();
   if (moves.size() > 1 && BytesOf(moves) > 1.1 * LowerBound(global, from, to) &&
       (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
     std::vector<Move> finer;
     if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
                       /*fine=*/true, &cost) &&
-        !finer.empty() && WeightedBytes(hosts, finer) < WeightedBytes(hosts, moves)) {
+        !finer.empty() && WeightedBytes(links, finer) < WeightedBytes(links, moves)) {
       moves = std::move(finer);
     }
   }
@@ -197,18 +198,19 @@ ReshardPlan MakePlan(Context& context, const Shape* global, const Sharding* from
     }
     plan.lower_bound = LowerBound(global, from, to);
   }
-  Hosts& hosts = context.Get<Hosts>();
+  Links& links = context.Get<Links>();
   for (Move& m : plan.moves) {
     // The search took all devices for senders; some may keep their shard.
     if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
-    m.between_hosts = m.bytes * hosts.Share(m);
+    const Crossing over = links.Of(m);
     plan.bytes += m.bytes;
-    plan.between_hosts += m.between_hosts;
+    plan.between_hosts += m.bytes * over.between_hosts;
+    plan.weighted += m.bytes * over.weight;
+    plan.more_seconds += links.more_seconds(over, m.bytes, m.collectives());
     plan.collectives += m.collectives();
     plan.peak_bytes =
         std::max(plan.peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
   }
-  plan.weighted = hosts.Weighted(plan.bytes, plan.between_hosts);
   return plan;
 }
 
@@ -263,14 +265,13 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
   auto& slot = context.Get<PlanCache>().plans[PlanKey{global->bare(), from, to}];
   if (slot) return *slot;
   SHARDCALL_CHECK(from->rank() == global->rank() && to->rank() == global->rank());
-  Hosts& hosts = context.Get<Hosts>();
+  Links& links = context.Get<Links>();
   auto plan = std::make_unique<ReshardPlan>(MakePlan(context, global, from, to));
-  if (hosts.slower() > 1 && plan->between_hosts > 0) {
-    // The search takes all devices for senders of a permute, which weighs more between hosts.
-    const double slower = hosts.set_slower(1);
+  if (links.weigh() && plan->weighted != plan->bytes) {
+    // The search takes all devices for senders of a permute, which weighs more over slow links.
+    links.set_weigh(false);
     ReshardPlan plain = MakePlan(context, global, from, to);
-    hosts.set_slower(slower);
-    plain.weighted = hosts.Weighted(plain.bytes, plain.between_hosts);
+    links.set_weigh(true);
     if (plain.weighted < plan->weighted) *plan = std::move(plain);
   }
   // `slot` is still valid: nothing above calls PlanReshard again, so the table has not been
@@ -294,20 +295,19 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
   return best;
 }
 
-absl::Status internal::SetHosts(Context& context, const CostModel& cost, const BaseMesh* mesh) {
-  SHARDCALL_ASSIGN_OR_RETURN(std::vector<int64_t> by_device, HostsByAxes(cost, mesh));
-  Hosts& hosts = context.Get<Hosts>();
-  const int64_t devices = static_cast<int64_t>(cost.host_devices);
-  const double slower = cost.network > 0 ? std::max(1.0, cost.bandwidth / cost.network) : 1;
-  if (hosts.devices_ == devices && hosts.slower_ == slower && hosts.by_device_ == by_device) {
+absl::Status internal::SetLinks(Context& context, const CostModel& cost, const BaseMesh* mesh) {
+  SHARDCALL_ASSIGN_OR_RETURN(std::vector<Links::Level> levels, Links::LevelsOf(cost, mesh));
+  if (levels.size() == 1) levels.clear();
+  Links& links = context.Get<Links>();
+  if (links.levels_ == levels && links.cost_.bandwidth == cost.bandwidth &&
+      links.cost_.latency == cost.latency) {
     return absl::OkStatus();
   }
-  hosts = Hosts();
-  hosts.devices_ = devices;
-  hosts.by_device_ = std::move(by_device);
-  hosts.slower_ = slower;
+  links = Links();
+  links.cost_ = cost;
+  links.levels_ = std::move(levels);
   PlanCache& cache = context.Get<PlanCache>();
-  cache.of_other_hosts.push_back(std::exchange(cache.plans, {}));
+  cache.of_other_links.push_back(std::exchange(cache.plans, {}));
   return absl::OkStatus();
 }
 

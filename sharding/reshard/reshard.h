@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/sharding.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -43,7 +44,6 @@ struct Move {
   // Where the tiles of `before` and `after` do not nest, these permutes re-tile a dimension before
   // it is cut, or after it was gathered.
   int exchanges = 0;
-  double between_hosts = 0;  // of `bytes`, those to other hosts; set in a ReshardPlan
   // Those permutes, and the one of `kind`.
   int collectives() const {
     const bool local =
@@ -55,9 +55,11 @@ struct Move {
 struct ReshardPlan {
   std::vector<Move> moves;
   double bytes = 0;          // sum over the moves
-  double between_hosts = 0;  // likewise
-  double weighted = 0;       // the bytes, those between hosts counted by how much longer they take
+  double between_hosts = 0;  // of these, those over other links than the fastest ones
+  double weighted = 0;       // the bytes, each counted by how much longer its links take
+  double more_seconds = 0;   // as in Traffic
   int collectives = 0;
+  Traffic traffic() const { return {bytes, more_seconds, collectives}; }
   // Largest number of bytes that a device needs and does not hold.
   double lower_bound = 0;
   int64_t peak_bytes = 0;  // largest sum of a move's input and output

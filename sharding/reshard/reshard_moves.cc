@@ -22,7 +22,7 @@ constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
 ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding* from,
                            const Sharding* to, bool fine)
     : context_(context),
-      hosts_(context.Get<Hosts>()),
+      links_(context.Get<Links>()),
       global_(global),
       from_(from),
       to_(to),
@@ -97,15 +97,13 @@ AxisList ReshardMoves::Axes(const std::string& atoms) const {
 
 double ReshardMoves::Weight(const Step& step, const Lists& next) const {
   const Pattern pattern = PatternOf(step.kind);
-  double share = 0;
-  if (pattern != Pattern::kShift) {
-    share = hosts_.Share(*mesh_, Axes(step.atoms), pattern);
-  } else {
-    for (int d = 0; d < rank(); ++d) {
-      share = std::max(share, hosts_.Share(*mesh_, Axes(next[d]), pattern));
-    }
+  if (pattern != Pattern::kShift) return links_.Of(*mesh_, Axes(step.atoms), pattern).weight;
+  double weight = 0;
+  for (int d = 0; d < rank(); ++d) {
+    if (next[d].empty()) continue;
+    weight = std::max(weight, links_.Of(*mesh_, Axes(next[d]), pattern).weight);
   }
-  return hosts_.Weighted(1, share);
+  return weight > 0 ? weight : 1;
 }
 
 int64_t ReshardMoves::Size(const std::string& atoms) const {

@@ -12,7 +12,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "shardcall/sharding/reshard/hosts.h"
+#include "shardcall/sharding/reshard/links.h"
 #include "shardcall/sharding/reshard/reshard.h"
 #include "shardcall/sharding/reshard/retile.h"
 
@@ -94,9 +94,9 @@ class ReshardMoves {
   double Cost(double before, const Lists& next, const Step& step) const {
     return before + Weighted(step, next) + 1e-3 * LocalBytes(next) + 64 * (1 + step.exchanges);
   }
-  // What the step sends, as bytes within a host.
+  // What the step sends, as bytes over links of CostModel::bandwidth.
   double Weighted(const Step& step, const Lists& next) const {
-    return hosts_.one() || step.bytes == 0 ? step.bytes : step.bytes * Weight(step, next);
+    return !links_.weigh() || step.bytes == 0 ? step.bytes : step.bytes * Weight(step, next);
   }
   double Weight(const Step& step, const Lists& next) const;
   // Bytes of an all-to-all of atoms of another dimension to the minor end of `to` in state `l`.
@@ -139,7 +139,7 @@ class ReshardMoves {
   void ExpandPermutes(const Lists& l);
 
   Context& context_;
-  Hosts& hosts_;
+  Links& links_;
   const Shape* const global_;
   const Sharding* const from_;
   const Sharding* const to_;

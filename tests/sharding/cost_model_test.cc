@@ -50,10 +50,12 @@ TEST(CostModel, HostsHaveANetworkBetweenThem) {
   ASSERT_TRUE(cost.ok()) << cost.status();
   EXPECT_EQ(cost->host_devices, 8);
   EXPECT_EQ(cost->bandwidth, 450e9);
-  EXPECT_DOUBLE_EQ(cost->Seconds(Traffic{450e9 + 100e9, 100e9, 1}), 1 + 2 + cost->latency);
+  EXPECT_EQ(cost->network_latency, 0);  // as within a host
+  EXPECT_EQ(ParseCostModel("host_devices=8, network=1, network_latency=3")->network_latency, 3);
+  EXPECT_DOUBLE_EQ(cost->Seconds(Traffic{450e9, 2, 1}), 1 + 2 + cost->latency);
   EXPECT_EQ(CostModel().Seconds(Traffic{100, 0, 2}), CostModel().Seconds(100, 2));
-  for (const char* text : {"host_devices=8", "network=1e9", "host_devices=1.5, network=1e9",
-                           "host_devices=1e300, network=1e9"}) {
+  for (const char* text : {"host_devices=8", "network=1e9", "network_latency=1",
+                           "host_devices=1.5, network=1e9", "host_devices=1e300, network=1e9"}) {
     const auto half = ParseCostModel(text);
     ASSERT_FALSE(half.ok()) << text;
     EXPECT_EQ(DiagnosticCode(half.status()), "E211");
@@ -62,32 +64,24 @@ TEST(CostModel, HostsHaveANetworkBetweenThem) {
 }
 
 TEST(CostModel, AxesHaveRatesOfTheirOwn) {
-  using Others = CostModel::AxisRates::Others;
-  const auto two = ParseCostModel("bandwidth.data=25e9, bandwidth.model=400e9");
-  ASSERT_TRUE(two.ok()) << two.status();
-  EXPECT_EQ(two->bandwidth, 400e9);
-  EXPECT_EQ(two->network, 25e9);
-  EXPECT_EQ(two->axes.network, std::vector<std::string>{"data"});
-  EXPECT_EQ(two->axes.bandwidth, std::vector<std::string>{"model"});
-  EXPECT_EQ(two->axes.others, Others::kUnknown);
-  EXPECT_EQ(two->host_devices, 0);
+  const auto cost = ParseCostModel(
+      "h100, bandwidth.data=25e9, latency.pod=1e-5, bandwidth.pod=5e9, bandwidth.model=400e9");
+  ASSERT_TRUE(cost.ok()) << cost.status();
+  EXPECT_EQ(cost->bandwidth, 450e9);  // of axes without one
+  ASSERT_EQ(cost->axes.size(), 3);
+  EXPECT_EQ(cost->axes[0].axis, "data");
+  EXPECT_EQ(cost->axes[0].bandwidth, 25e9);
+  EXPECT_EQ(cost->axes[0].latency, 0);  // that of the machine
+  EXPECT_EQ(cost->axes[1].axis, "pod");
+  EXPECT_EQ(cost->axes[1].bandwidth, 5e9);
+  EXPECT_EQ(cost->axes[1].latency, 1e-5);
+  EXPECT_EQ(cost->axes[2].bandwidth, 400e9);
+  // Those of the base stay where none is named, and go where one is.
+  EXPECT_EQ(ParseCostModel("latency=1", *cost)->axes.size(), 3);
+  EXPECT_EQ(ParseCostModel("latency.x=1", *cost)->axes.size(), 1);
 
-  const auto slower = ParseCostModel("h100, bandwidth.data=50e9");
-  ASSERT_TRUE(slower.ok()) << slower.status();
-  EXPECT_EQ(slower->bandwidth, 450e9);
-  EXPECT_EQ(slower->network, 50e9);
-  EXPECT_EQ(slower->axes.others, Others::kBandwidth);
-
-  const auto faster = ParseCostModel("bandwidth=10e9, bandwidth.model=100e9");
-  ASSERT_TRUE(faster.ok()) << faster.status();
-  EXPECT_EQ(faster->bandwidth, 100e9);
-  EXPECT_EQ(faster->network, 10e9);
-  EXPECT_TRUE(faster->axes.network.empty());
-  EXPECT_EQ(faster->axes.others, Others::kNetwork);
-
-  for (const char* text :
-       {"bandwidth.a=1, bandwidth.b=2, bandwidth.c=3", "bandwidth.a=1e9, bandwidth.a=1e9",
-        "bandwidth.a=1e9, host_devices=8, network=1e9"}) {
+  for (const char* text : {"bandwidth.a=1e9, bandwidth.a=1e9", "latency.a=1, latency.a=2",
+                           "bandwidth.a=1e9, host_devices=8, network=1e9"}) {
     const auto wrong = ParseCostModel(text);
     ASSERT_FALSE(wrong.ok()) << text;
     EXPECT_EQ(DiagnosticCode(wrong.status()), "E211") << text;
@@ -98,8 +92,8 @@ TEST(CostModel, AxesHaveRatesOfTheirOwn) {
 TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
   for (const std::string text :
        {"speed=1", "bandwidth", "bandwidth=", "bandwidth=fast", "latency=0", "flops=-1",
-        "memory=nan", "memory=inf", "bandwidth.=1", "bandwidth.a=x", "trips=1e999", "=3", "h101",
-        "latency=1, host"}) {
+        "memory=nan", "memory=inf", "bandwidth.=1", "bandwidth.a=x", "latency.=1", "trips=1e999",
+        "=3", "h101", "latency=1, host"}) {
     const auto cost = ParseCostModel(text);
     ASSERT_FALSE(cost.ok()) << text;
     EXPECT_EQ(DiagnosticCode(cost.status()), "E211") << text;

@@ -17,8 +17,7 @@ bool IsView(const Instruction& i) {
 
 // Ops that are computed element by element, from elements of their operands.
 bool IsByElement(const Instruction& i) {
-  const bool by_element =
-      HasTrait(i.opcode, kElementwise | kCheap) || i.opcode == Opcode::kGather;
+  const bool by_element = HasTrait(i.opcode, kElementwise | kCheap) || i.opcode == Opcode::kGather;
   return i.shape->IsArray() && by_element && !IsView(i);
 }
 

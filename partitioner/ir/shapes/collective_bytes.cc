@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/sharding/reshard/hosts.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -48,15 +47,12 @@ double BytesSent(const Module& module, const Instruction& collective, int64_t gr
          static_cast<double>(std::max<int64_t>(num_devices, 1));
 }
 
-double ShareBetweenHosts(const Module& module, const Instruction& collective, int64_t num_devices) {
-  const Hosts& hosts = module.context().Get<Hosts>();
-  if (hosts.one()) return 0;
+Crossing CrossingOf(const Module& module, const Instruction& collective, int64_t num_devices) {
+  const Links& links = module.context().Get<Links>();
+  if (links.alike()) return {};
   if (collective.attrs->kind == AttrKind::kPermute) {
     const auto& attrs = collective.as<PermuteAttrs>();
-    for (size_t k = 0; k < attrs.sources.size(); ++k) {
-      if (hosts.host_of(attrs.sources[k]) != hosts.host_of(attrs.targets[k])) return 1;
-    }
-    return 0;
+    return links.OfPairs(attrs.sources, attrs.targets);
   }
   std::vector<int64_t> group;  // the first one
   if (collective.attrs->kind == AttrKind::kCollective) {
@@ -66,10 +62,7 @@ double ShareBetweenHosts(const Module& module, const Instruction& collective, in
   if (group.empty()) {
     for (int64_t d = 0; d < num_devices; ++d) group.push_back(d);
   }
-  const int64_t here = absl::c_count_if(
-      group, [&](int64_t d) { return hosts.host_of(d) == hosts.host_of(group[0]); });
-  return Hosts::Share(static_cast<int64_t>(group.size()), here,
-                      PatternOf(KindOf(collective.opcode)));
+  return links.OfGroup(group, PatternOf(KindOf(collective.opcode)));
 }
 
 }  // namespace internal

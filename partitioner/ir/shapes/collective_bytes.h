@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "shardcall/partitioner/ir/module.h"
+#include "shardcall/sharding/reshard/links.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -18,9 +19,8 @@ double OperandBytes(const Module& module, const Instruction& collective);
 double BytesSent(const Module& module, const Instruction& collective, int64_t group_size,
                  int64_t num_devices);
 
-// Of these, the share that goes to devices of other hosts, as the hosts of the module's Context are
-// (sharding/reshard/hosts.h).
-double ShareBetweenHosts(const Module& module, const Instruction& collective, int64_t num_devices);
+// What it takes over the links that it crosses, as those of the module's Context are.
+Crossing CrossingOf(const Module& module, const Instruction& collective, int64_t num_devices);
 
 }  // namespace internal
 }  // namespace shardcall

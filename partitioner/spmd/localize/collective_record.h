@@ -7,6 +7,7 @@
 
 #include "shardcall/partitioner/ir/module.h"
 #include "shardcall/sharding/base/public.h"
+#include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/sharding.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -35,11 +36,14 @@ struct CollectiveRecord {
   // Of these, what the devices need and do not hold: the information bound. A reduction needs all
   // that a ring sends. -1: not known.
   double bytes_needed = -1;
-  double between_hosts = 0;  // of the bytes that are moved, those to devices of other hosts
+  double between_hosts = 0;  // of the bytes that are moved, those over slower links
+  double more_seconds = 0;   // of one execution, as in Traffic
   double trip_count = 1;     // executions per run of the program
   CollectiveCause cause;
   const Sharding* from = nullptr;  // of the whole reshard; null for kProgram
   const Sharding* to = nullptr;
+
+  Traffic traffic() const { return {bytes_moved, more_seconds, 1}; }  // of one execution
 };
 
 }  // namespace shardcall

@@ -262,7 +262,9 @@ void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {
   r.num_groups = num_groups;
   r.bytes_in = OperandBytes(m, instr);
   r.bytes_moved = BytesSent(m, instr, group_size, mesh_->num_devices());
-  r.between_hosts = r.bytes_moved * ShareBetweenHosts(m, instr, mesh_->num_devices());
+  const Crossing over = CrossingOf(m, instr, mesh_->num_devices());
+  r.between_hosts = r.bytes_moved * over.between_hosts;
+  r.more_seconds = m.context().Get<Links>().more_seconds(over, r.bytes_moved);
   if (needed_share_ >= 0) r.bytes_needed = needed_share_ * r.bytes_moved;
   r.cause = cause_;
   r.from = from_;

@@ -42,14 +42,15 @@ bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingR
 
 void Candidate::AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
                            absl::Span<const AxisRef> axes, Pattern pattern) {
-  emitted.push_back({bytes, bytes * context.Get<Hosts>().Share(mesh, axes, pattern), 1});
+  Links& links = context.Get<Links>();
+  emitted.push_back(links.Over(links.Of(mesh, axes, pattern), bytes));
 }
 
 void Candidate::AddReshard(Context& context, const Shape* global, const Sharding* from,
                            const Sharding* to) {
   if (from == to) return;
   const ReshardPlan& plan = PlanReshard(context, global, from, to);
-  emitted.push_back({plan.bytes, plan.between_hosts, plan.collectives});
+  emitted.push_back(plan.traffic());
 }
 
 Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
@@ -66,9 +67,10 @@ Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
     if (shard < 0) shard = LocalBytes(shapes[e.operand], state);
     const ExchangePlan plan = PlanExchange(e.ranges);
     const double row = shard / static_cast<double>(e.ranges.tile), bytes = row * plan.sent;
-    const double share = context.Get<Hosts>().Share(*state.mesh(), state.dim(e.dim),
-                                                    plan.gather ? Pattern::kRing : Pattern::kShift);
-    out += {bytes, bytes * share, plan.num_collectives};
+    Links& links = context.Get<Links>();
+    const Crossing over =
+        links.Of(*state.mesh(), state.dim(e.dim), plan.gather ? Pattern::kRing : Pattern::kShift);
+    out += links.Over(over, bytes, plan.num_collectives);
     shard = row * static_cast<double>(e.ranges.length);
   }
   return out;

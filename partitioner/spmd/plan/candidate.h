@@ -12,7 +12,7 @@
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/sharding/exchange/ranges.h"
-#include "shardcall/sharding/reshard/hosts.h"
+#include "shardcall/sharding/reshard/links.h"
 #include "shardcall/sharding/rule/rule.h"
 
 namespace shardcall {

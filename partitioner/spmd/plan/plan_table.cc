@@ -223,7 +223,7 @@ Traffic PlanTable::ReshardTraffic(const Shape* shape, const Sharding* from, cons
                                   const Sharding* to) {
   if (from == to || from == nullptr || to == nullptr) return {};
   const ReshardPlan& plan = copies_.Plan(shape, from, copies, to);
-  return {plan.bytes, plan.between_hosts, plan.collectives};
+  return plan.traffic();
 }
 
 }  // namespace internal

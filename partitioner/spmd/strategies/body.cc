@@ -58,7 +58,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   }
   Emit(ops, local);
   for (const CollectiveRecord& r : ops.records()) {
-    c->emitted.push_back({r.bytes_moved, r.between_hosts, 1});
+    c->emitted.push_back(r.traffic());
   }
   return true;
 }

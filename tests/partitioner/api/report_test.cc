@@ -163,8 +163,9 @@ ENTRY e {
   EXPECT_EQ(report["collectives"][0]["bytes_between_hosts"], 4096);
   EXPECT_EQ(report["cost_model"]["host_devices"], 2);
   EXPECT_EQ(report["cost_model"]["network_bytes_per_s"], 1e9);
-  EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText),
-              HasSubstr("12.00 KiB sent per device, 4.00 KiB of it between hosts, 1 group of 4"));
+  EXPECT_THAT(
+      Explain(**p, {}, ExplainFormat::kText),
+      HasSubstr("12.00 KiB sent per device, 4.00 KiB of it over slower links, 1 group of 4"));
 }
 
 TEST(Report, SaysWhatIsHeldAtThePeak) {
