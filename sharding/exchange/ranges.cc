@@ -2,6 +2,7 @@
 #include "shardcall/sharding/exchange/ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace shardcall {
@@ -184,6 +185,21 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
   }
   plan.sent = static_cast<double>(sent) / static_cast<double>(r.num_shards);
   return plan;
+}
+
+double SentBytes(const ExchangePlan& plan, const ShardRanges& ranges, double row_bits) {
+  if (std::fmod(row_bits, 8) == 0) return plan.sent * row_bits / 8;
+  if (plan.gather) {
+    return std::ceil(static_cast<double>(ranges.tile) * row_bits / 8) *
+           static_cast<double>(ranges.num_shards - 1);
+  }
+  double bytes = 0;
+  for (const RangePart& p : plan.parts) {
+    if (p.own) continue;
+    bytes +=
+        std::ceil(static_cast<double>(p.size) * row_bits / 8) * static_cast<double>(p.pairs.size());
+  }
+  return bytes / static_cast<double>(ranges.num_shards);
 }
 
 double NeededElements(const ShardRanges& r) {

@@ -158,9 +158,10 @@ bool ReshardMoves::AddRetile(const Lists& l, int d, const std::string& major,
   if (Nests(d, major, minor)) return true;
   if (!Fits(d, major, minor)) return false;
   const int64_t coarse = Tile(d, major), fine = Tile(d, major + minor) * Size(minor);
-  const RetileCost cost = CostOfRetile(context_, global_dim(d), Size(major),
-                                       gathered ? fine : coarse, gathered ? coarse : fine);
-  step->bytes += cost.sent * LocalBits(l) / static_cast<double>(8 * Tile(d, l[d]));
+  const RetileCost cost =
+      CostOfRetile(context_, global_dim(d), Size(major), gathered ? fine : coarse,
+                   gathered ? coarse : fine, LocalBits(l) / static_cast<double>(Tile(d, l[d])));
+  step->bytes += cost.sent;
   step->exchanges += cost.collectives;
   return true;
 }

@@ -19,15 +19,17 @@ inline namespace internal {
 ShardRanges RetileRanges(int64_t size, int64_t shards, int64_t have, int64_t want);
 
 struct RetileCost {
-  double sent = 0;  // elements along the dimension that a device sends, the mean
+  double sent = 0;  // bytes that a device sends, the mean
   int collectives = 0;
 };
 
 // Among more shards the exchange is not planned, as that would take too long.
 inline constexpr int64_t kMostRetiledShards = 4096;
 
-// The cost of the exchange, memoised in the Context. Linear in the number of shards.
-RetileCost CostOfRetile(Context& context, int64_t size, int64_t shards, int64_t have, int64_t want);
+// The cost of the exchange, where an element of the dimension stands for `row_bits` bits. The
+// exchange is memoised in the Context. Linear in the number of shards.
+RetileCost CostOfRetile(Context& context, int64_t size, int64_t shards, int64_t have, int64_t want,
+                        double row_bits);
 
 }  // namespace internal
 }  // namespace shardcall

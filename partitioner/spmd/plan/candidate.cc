@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
+#include <cmath>
 #include <utility>
 
 #include "shardcall/partitioner/ir/monoid.h"
@@ -53,20 +54,29 @@ void Candidate::AddReshard(Context& context, const Shape* global, const Sharding
   emitted.push_back(plan.traffic());
 }
 
+double LocalBits(const Shape* shape, const Sharding& s) {
+  double bits = ElementTypeBits(shape->element_type());
+  for (int d = 0; d < shape->rank(); ++d) {
+    bits *= static_cast<double>(CeilDiv(shape->dim(d), s.num_shards(d)));
+  }
+  return bits;
+}
+
 Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
                         absl::Span<const Shape* const> shapes,
                         absl::Span<const Sharding* const> states) {
   Traffic out;
-  // By operand: the bytes of the shard, after the exchanges so far. A concatenate has an exchange
+  // By operand: the bits of the shard, after the exchanges so far. A concatenate has an exchange
   // for each of its operands, so there is one pass over them.
   absl::InlinedVector<double, 4> local(exchanges.empty() ? 0 : shapes.size(), -1);
   for (const Exchange& e : exchanges) {
     if (e.ranges.tile == 0) continue;
     const Sharding& state = *states[e.operand];
     double& shard = local[e.operand];
-    if (shard < 0) shard = LocalBytes(shapes[e.operand], state);
+    if (shard < 0) shard = LocalBits(shapes[e.operand], state);
     const ExchangePlan plan = PlanExchange(e.ranges);
-    const double row = shard / static_cast<double>(e.ranges.tile), bytes = row * plan.sent;
+    const double row = shard / static_cast<double>(e.ranges.tile);
+    const double bytes = SentBytes(plan, e.ranges, row);
     Links& links = context.Get<Links>();
     const Crossing over =
         links.Of(*state.mesh(), state.dim(e.dim), plan.gather ? Pattern::kRing : Pattern::kShift);
@@ -76,16 +86,19 @@ Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
   return out;
 }
 
-void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row,
+void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row_bits,
                         const Sharding& state, int dim, Candidate* candidate) {
   const ExchangePlan plan = PlanExchange(ranges);
   const BaseMesh& mesh = *state.mesh();
-  if (plan.gather) candidate->AddEmitted(context, row * plan.sent, mesh, state.dim(dim));
+  if (plan.gather) {
+    candidate->AddEmitted(context, SentBytes(plan, ranges, row_bits), mesh, state.dim(dim));
+  }
   for (const RangePart& p : plan.parts) {
     if (p.own || p.pairs.empty()) continue;
-    const double sent = static_cast<double>(p.size) * static_cast<double>(p.pairs.size());
-    candidate->AddEmitted(context, row * sent / static_cast<double>(ranges.num_shards), mesh,
-                          state.dim(dim), Pattern::kShift);
+    const double part = std::ceil(static_cast<double>(p.size) * row_bits / 8);
+    const double share =
+        static_cast<double>(p.pairs.size()) / static_cast<double>(ranges.num_shards);
+    candidate->AddEmitted(context, part * share, mesh, state.dim(dim), Pattern::kShift);
   }
 }
 

@@ -101,13 +101,13 @@ ShardRanges ElementsOf(const DimGroup& g, const Shape* in, const Shape* out, int
 bool Complete(const OpQuery& op, Candidate* c) {
   const Shape *in = op.shapes[0], *out = op.result(0);
   const Sharding& s = *c->operands[0];
-  double bytes = LocalBytes(in, s);
+  double bits = LocalBits(in, s);
   for (const DimGroup& g : GroupsOf(in, out)) {
     if (g.IsOneDim() || g.in.begin == g.in.end || !s.IsDimSharded(g.in.major)) continue;
     const ShardRanges r = ElementsOf(g, in, out, s.num_shards(g.in.major));
-    const double element = bytes / static_cast<double>(r.tile);
+    const double element = bits / static_cast<double>(r.tile);
     AddEmittedExchange(op.module.context(), r, element, s, g.in.major, c);
-    bytes = element * static_cast<double>(r.length);
+    bits = element * static_cast<double>(r.length);
   }
   return true;
 }

@@ -517,6 +517,18 @@ TEST(Determinism, TwoRunsPrintTheSameBytes) {
   EXPECT_EQ(LocalText(*Done(Layers(4), 4)), LocalText(*Done(Layers(4), 4)));
 }
 
+// Tiles of a dimension of 3 elements become others, by rows of 3 elements of 4 bits.
+TEST(PlanChoice, ElementsOfFourBitsAreChargedInWholeBytes) {
+  const auto p = Done(R"(
+  x = f32[2,3,3] parameter(0), sharding={devices=[4,1,2]<=[2,4]T(1,0)}
+  ROOT y = s4[2,3,3] convert(x), sharding={devices=[1,1,8]<=[8]}
+)",
+                      8);
+  ASSERT_EQ(p->local.collectives.size(), 2);
+  EXPECT_EQ(p->local.collectives[0].bytes_moved, 1);  // 2 of half of the devices
+  EXPECT_EQ(WhyChargedOtherwise(*p, TextOptions().spmd), "");
+}
+
 // Contractions over 2 hosts and over 8 devices: the sums go where links are fast.
 TEST(PlanChoice, SumsStayWithinHosts) {
   const std::string body = R"(
