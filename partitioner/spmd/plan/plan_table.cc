@@ -139,6 +139,8 @@ void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
     for (int k = 0; k < shape->num_leaves() && leaf < d.operands.size(); ++k, ++leaf) {
       ChargeReshard(runs_, shape->leaf(k), State(o, k), copies_.of(leaves_.canonical(o, k)),
                     d.operands[leaf]);
+      // A loop or a tuple may have one value as several elements, which is resharded once.
+      if (KeepsCopies(kind)) NoteOperandCopy(o, k, d.operands[leaf]);
     }
   }
   const Shape* shape = module_.instr(id).shape;
@@ -172,20 +174,23 @@ void PlanTable::NoteOperandCopies(InstrId id, Decision::States taken) {
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k, ++leaf) {
-      if (leaf >= taken.size() || taken[leaf] == nullptr) continue;
-      const Sharding* stored = State(o, k);
-      if (stored == nullptr || stored == taken[leaf]) continue;
-      const LeafId canonical = leaves_.canonical(o, k);
-      copies_.Set(canonical,
-                  copies_.After(shape->leaf(k), stored, copies_.of(canonical), taken[leaf]));
+      if (leaf < taken.size()) NoteOperandCopy(o, k, taken[leaf]);
     }
   }
+}
+
+void PlanTable::NoteOperandCopy(InstrId operand, int flat, const Sharding* taken) {
+  const Sharding* stored = State(operand, flat);
+  if (taken == nullptr || stored == nullptr || stored == taken) return;
+  const LeafId leaf = leaves_.canonical(operand, flat);
+  const Shape* const shape = module_.instr(operand).shape->leaf(flat);
+  copies_.Set(leaf, copies_.After(shape, stored, copies_.of(leaf), taken));
 }
 
 void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
   // A callback chooses its operands' shardings only when it runs, and a barrier's results are new
   // values.
-  if (kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier) NoteOperandCopies(id, d.operands);
+  if (KeepsCopies(kind)) NoteOperandCopies(id, d.operands);
   for (size_t k = 0; k < d.final.size(); ++k) {
     const int flat = static_cast<int>(k);
     const Sharding* made = d.produced[k];

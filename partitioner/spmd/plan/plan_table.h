@@ -85,6 +85,11 @@ class PlanTable {
     plan_.seconds += runs * seconds;
   }
   void ChargeReshards(InstrId id, PlanKind kind, const Decision& d);
+  // Whether later ops can use what its operands are resharded to.
+  static bool KeepsCopies(PlanKind kind) {
+    return kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
+  }
+  void NoteOperandCopy(InstrId operand, int flat, const Sharding* taken);
 
   const CostModel& cost_;
   double runs_ = 1;

@@ -517,6 +517,43 @@ TEST(Determinism, TwoRunsPrintTheSameBytes) {
   EXPECT_EQ(LocalText(*Done(Layers(4), 4)), LocalText(*Done(Layers(4), 4)));
 }
 
+// A loop begins two of its values with one, which is gathered once, and the plan knows it.
+TEST(PlanChoice, AValueThatALoopBeginsTwiceWithIsChargedOnce) {
+  const std::string text = R"(
+HloModule m, num_partitions=4
+body {
+  b = (s32[], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  x = f32[256,256] get-tuple-element(b), index=1
+  y = f32[256,256] get-tuple-element(b), index=2
+  u = f32[256,256] sine(x)
+  v = f32[256,256] cosine(y)
+  ROOT r = (s32[], f32[256,256], f32[256,256]) tuple(n, u, v)
+}
+condition {
+  b = (s32[], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  trips = s32[] constant(16)
+  ROOT l = pred[] compare(i, trips), direction=LT
+}
+ENTRY main {
+  a = f32[256,256] parameter(0), sharding={devices=[1,4]<=[4]}
+  start = s32[] constant(0)
+  init = (s32[], f32[256,256], f32[256,256]) tuple(start, a, a)
+  loop = (s32[], f32[256,256], f32[256,256]) while(init), condition=condition, body=body, sharding={{replicated}, {replicated}, {replicated}}
+  x = f32[256,256] get-tuple-element(loop), index=1
+  y = f32[256,256] get-tuple-element(loop), index=2
+  ROOT sum = f32[256,256] add(x, y), sharding={replicated}
+}
+)";
+  const auto p = PartitionText(text, {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  ASSERT_EQ((*p)->local.collectives.size(), 1);
+  EXPECT_EQ((*p)->plan.bytes, (*p)->local.collectives[0].bytes_moved);
+}
+
 // Tiles of a dimension of 3 elements become others, by rows of 3 elements of 4 bits.
 TEST(PlanChoice, ElementsOfFourBitsAreChargedInWholeBytes) {
   const auto p = Done(R"(
