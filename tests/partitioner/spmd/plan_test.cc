@@ -10,7 +10,6 @@
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "tests/partitioner/spmd/plan_testing.h"
-#include "tests/support/charged.h"
 #include "tests/support/test_targets.h"
 
 namespace shardcall {
@@ -515,86 +514,6 @@ ENTRY main {
 
 TEST(Determinism, TwoRunsPrintTheSameBytes) {
   EXPECT_EQ(LocalText(*Done(Layers(4), 4)), LocalText(*Done(Layers(4), 4)));
-}
-
-// A loop begins two of its values with one, which is gathered once, and the plan knows it.
-TEST(PlanChoice, AValueThatALoopBeginsTwiceWithIsChargedOnce) {
-  const std::string text = R"(
-HloModule m, num_partitions=4
-body {
-  b = (s32[], f32[256,256], f32[256,256]) parameter(0)
-  i = s32[] get-tuple-element(b), index=0
-  one = s32[] constant(1)
-  n = s32[] add(i, one)
-  x = f32[256,256] get-tuple-element(b), index=1
-  y = f32[256,256] get-tuple-element(b), index=2
-  u = f32[256,256] sine(x)
-  v = f32[256,256] cosine(y)
-  ROOT r = (s32[], f32[256,256], f32[256,256]) tuple(n, u, v)
-}
-condition {
-  b = (s32[], f32[256,256], f32[256,256]) parameter(0)
-  i = s32[] get-tuple-element(b), index=0
-  trips = s32[] constant(16)
-  ROOT l = pred[] compare(i, trips), direction=LT
-}
-ENTRY main {
-  a = f32[256,256] parameter(0), sharding={devices=[1,4]<=[4]}
-  start = s32[] constant(0)
-  init = (s32[], f32[256,256], f32[256,256]) tuple(start, a, a)
-  loop = (s32[], f32[256,256], f32[256,256]) while(init), condition=condition, body=body, sharding={{replicated}, {replicated}, {replicated}}
-  x = f32[256,256] get-tuple-element(loop), index=1
-  y = f32[256,256] get-tuple-element(loop), index=2
-  ROOT sum = f32[256,256] add(x, y), sharding={replicated}
-}
-)";
-  const auto p = PartitionText(text, {});
-  ASSERT_TRUE(p.ok()) << p.status();
-  ASSERT_EQ((*p)->local.collectives.size(), 1);
-  EXPECT_EQ((*p)->plan.bytes, (*p)->local.collectives[0].bytes_moved);
-}
-
-// Tiles of a dimension of 3 elements become others, by rows of 3 elements of 4 bits.
-TEST(PlanChoice, ElementsOfFourBitsAreChargedInWholeBytes) {
-  const auto p = Done(R"(
-  x = f32[2,3,3] parameter(0), sharding={devices=[4,1,2]<=[2,4]T(1,0)}
-  ROOT y = s4[2,3,3] convert(x), sharding={devices=[1,1,8]<=[8]}
-)",
-                      8);
-  ASSERT_EQ(p->local.collectives.size(), 2);
-  EXPECT_EQ(p->local.collectives[0].bytes_moved, 1);  // 2 of half of the devices
-  EXPECT_EQ(WhyChargedOtherwise(*p, TextOptions().spmd), "");
-}
-
-// Contractions over 2 hosts and over 8 devices: the sums go where links are fast.
-TEST(PlanChoice, SumsStayWithinHosts) {
-  const std::string body = R"(
-  x = f32[256,4096] parameter(0), sharding={devices=[1,2,8]<=[16] last_tile_dim_replicate}
-  w = f32[4096,256] parameter(1), sharding={devices=[8,1,2]<=[2,8]T(1,0) last_tile_dim_replicate}
-  ROOT y = f32[256,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-)";
-  const auto sent = [&](const char* cost) {
-    TextOptions options;
-    options.spmd.cost = *ParseCostModel(cost);
-    const auto p = Done(body, 16, options);
-    double bytes = 0, between_hosts = 0;
-    for (const CollectiveRecord& r : p->local.collectives) {
-      bytes += r.bytes_moved;
-      between_hosts += r.between_hosts;
-    }
-    EXPECT_EQ(WhyChargedOtherwise(*p, options.spmd), "");
-    return std::make_pair(bytes, between_hosts);
-  };
-  constexpr double kKiB = 1024;
-  EXPECT_EQ(sent("h100"), std::make_pair(928 * kKiB, 0.0));
-  // x's half of the contraction is taken; only the sum over both hosts leaves them.
-  EXPECT_EQ(sent("h100, host_devices=8, network=5e9"),
-            std::make_pair((3584 + 256) * kKiB, 256 * kKiB));
-  // The same machine by the axes of the mesh, x0 of 2 hosts and x1 of 8 devices.
-  for (const char* axes : {"h100, bandwidth.x0=5e9", "bandwidth.x0=5e9, bandwidth.x1=450e9",
-                           "h100, bandwidth=5e9, bandwidth.x1=450e9"}) {
-    EXPECT_EQ(sent(axes), std::make_pair((3584 + 256) * kKiB, 256 * kKiB)) << axes;
-  }
 }
 
 }  // namespace
