@@ -205,17 +205,29 @@ class PeakFinder {
     if (m_.instr(init).opcode != Opcode::kTuple) return 0;
     const CompId body = m_.instr(loop).as<WhileAttrs>().body;
     int64_t bytes = 0;
-    absl::flat_hash_set<InstrId> begun;
+    absl::flat_hash_set<std::pair<InstrId, int64_t>> begun;
     for (uint32_t k = 0; k < m_.instr(init).operand_count; ++k) {
       if (!Changes(body, k)) continue;
       const InstrId from = source_[m_.operand(init, k).value];
       const Opcode opcode = m_.instr(from).opcode;
       const bool kept = opcode == Opcode::kParameter || opcode == Opcode::kConstant;
-      const bool shared = !begun.insert(from).second;
+      const bool shared = !begun.insert(Named(m_.operand(init, k))).second;
       const bool of_caller = loop_outputs_.contains({loop, k}) && !(shared && crowded_[from.value]);
       if ((kept || shared) && !of_caller) bytes += bytes_of_(m_.operand(init, k));
     }
     return bytes;
+  }
+
+  // What a view is a name of: a value, or an element of one.
+  std::pair<InstrId, int64_t> Named(InstrId id) const {
+    for (;;) {
+      const Instruction& i = m_.instr(id);
+      if (i.opcode == Opcode::kGetTupleElement) {
+        return {m_.operand(id, 0), i.as<TupleIndexAttrs>().index};
+      }
+      if (!IsView(i) || i.opcode == Opcode::kTuple || i.operand_count == 0) return {id, -1};
+      id = m_.operand(id, 0);
+    }
   }
 
   bool Changes(CompId body, uint32_t k) const {

@@ -244,6 +244,39 @@ ENTRY main {
   EXPECT_LE(m.temporaries, 512 + 80);  // of the inner one, a row of each, and the counts
 }
 
+TEST(DeviceMemoryTest, ALoopWorksInTheMemoryOfTheLoopBeforeIt) {
+  const std::string loops = R"(
+HloModule m
+body {
+  p = (f32[8,8], f32[8,8]) parameter(0)
+  x = f32[8,8] get-tuple-element(p), index=0
+  y = f32[8,8] get-tuple-element(p), index=1
+  new_x = f32[8,8] negate(x)
+  new_y = f32[8,8] negate(y)
+  ROOT r = (f32[8,8], f32[8,8]) tuple(new_x, new_y)
+}
+condition {
+  p = (f32[8,8], f32[8,8]) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+ENTRY main {
+  a = f32[8,8] parameter(0)
+  x = f32[8,8] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[8,8] dot(x, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = (f32[8,8], f32[8,8]) tuple(x, y)
+  w = (f32[8,8], f32[8,8]) while(t), condition=condition, body=body
+  u = f32[8,8] get-tuple-element(w), index=0
+  v = f32[8,8] get-tuple-element(w), index=1
+  s = (f32[8,8], f32[8,8]) tuple(u, v)
+  z = (f32[8,8], f32[8,8]) while(s), condition=condition, body=body
+  g = f32[8,8] get-tuple-element(z), index=0
+  h = f32[8,8] get-tuple-element(z), index=1
+  ROOT r = f32[8,8] dot(g, h), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+)";
+  EXPECT_EQ(Count(loops).temporaries, 512);  // x and y all the way
+}
+
 TEST(DeviceMemoryTest, ALoopNeedsWhatItsBodyHoldsAtMost) {
   EXPECT_EQ(Count(Loop(R"(  big = f32[8,64]{1,0} iota(), iota_dimension=0
   small = f32[8,8]{1,0} dot(big, big), lhs_contracting_dims={1}, rhs_contracting_dims={1}
