@@ -299,10 +299,9 @@ absl::Status internal::SetLinks(Context& context, const CostModel& cost, const B
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<Links::Level> levels, Links::LevelsOf(cost, mesh));
   if (levels.size() == 1) levels.clear();
   Links& links = context.Get<Links>();
-  if (links.levels_ == levels && links.cost_.bandwidth == cost.bandwidth &&
-      links.cost_.latency == cost.latency) {
-    return absl::OkStatus();
-  }
+  const bool same_costs =
+      links.cost_.bandwidth == cost.bandwidth && links.cost_.latency == cost.latency;
+  if (links.levels_ == levels && (levels.empty() || same_costs)) return absl::OkStatus();
   links = Links();
   links.cost_ = cost;
   links.levels_ = std::move(levels);

@@ -121,7 +121,7 @@ const ShardingRule* PlanTable::KeepRule(ShardingRule rule) {
 void PlanTable::Finish(InstrId id, PlanKind kind, const Decision* decision) {
   if (decision != nullptr) {
     ChargeReshards(id, kind, *decision);
-    NoteCopies(id, kind, *decision);
+    NoteResultCopies(id, kind, *decision);
   }
   SetDecision(id, kind, decision);
 }
@@ -188,9 +188,11 @@ void PlanTable::NoteOperandCopy(InstrId operand, int flat, const Sharding* taken
 }
 
 void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {
-  // A callback chooses its operands' shardings only when it runs, and a barrier's results are new
-  // values.
   if (KeepsCopies(kind)) NoteOperandCopies(id, d.operands);
+  NoteResultCopies(id, kind, d);
+}
+
+void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
   for (size_t k = 0; k < d.final.size(); ++k) {
     const int flat = static_cast<int>(k);
     const Sharding* made = d.produced[k];

@@ -84,8 +84,11 @@ class PlanTable {
     plan_.bytes += runs * bytes;
     plan_.seconds += runs * seconds;
   }
+  // Charges the reshards of operands and results, and records the copies of operands.
   void ChargeReshards(InstrId id, PlanKind kind, const Decision& d);
-  // Whether later ops can use what its operands are resharded to.
+  void NoteResultCopies(InstrId id, PlanKind kind, const Decision& d);
+  // Whether later ops can use what its operands are resharded to: a callback chooses their
+  // shardings only when it runs, and a barrier's results are new values.
   static bool KeepsCopies(PlanKind kind) {
     return kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
   }

@@ -104,7 +104,7 @@ less { a = f32[] parameter(0)
 ENTRY main {
 )";
 
-std::string Program(const NamedProgram& p, int64_t n) {
+std::string TextOf(const NamedProgram& p, int64_t n) {
   return Instantiate(std::string(kComputations) + p.text + "\n}\n", {{'N', n}}, TestMesh{{8}}, {});
 }
 
@@ -113,8 +113,8 @@ TEST(ProgramSize, DoesNotDependOnTheLengthOfAShard) {
     SCOPED_TRACE(p.name);
     TextOptions options;
     options.spmd.cost.latency = 1e-15;  // so that both lengths have the same choices by cost
-    const auto shorter = PartitionText(Program(p, int64_t{1} << 20), options);
-    const auto longer = PartitionText(Program(p, int64_t{1} << 24), options);
+    const auto shorter = PartitionText(TextOf(p, int64_t{1} << 20), options);
+    const auto longer = PartitionText(TextOf(p, int64_t{1} << 24), options);
     ASSERT_TRUE(shorter.ok()) << shorter.status();
     ASSERT_TRUE(longer.ok()) << longer.status();
     EXPECT_EQ((*shorter)->local.module.num_instructions(),
@@ -127,8 +127,8 @@ TEST(ProgramSize, DoesNotDependOnTheLengthOfAShard) {
 TEST(ProgramSize, IsThatOfProgramsThatGiveTheRightNumbers) {
   for (const NamedProgram& p : kPrograms) {
     SCOPED_TRACE(p.name);
-    EXPECT_EQ(WhyNotEqual(Program(p, 192), {}), "");
-    EXPECT_EQ(WhyNotEqual(Program(p, 1024), {}), "");
+    EXPECT_EQ(WhyNotEqual(TextOf(p, 192), {}), "");
+    EXPECT_EQ(WhyNotEqual(TextOf(p, 1024), {}), "");
   }
 }
 
