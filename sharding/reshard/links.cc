@@ -148,6 +148,8 @@ absl::StatusOr<std::vector<Links::Level>> Links::LevelsOf(const CostModel& cost,
     if (rate.bandwidth > 0) level.bandwidth = rate.bandwidth;
     if (rate.latency > 0) level.latency = rate.latency;
   }
+  if (axes.empty()) return out;
+  out.clear();  // no axis may have the machine's own rates
   for (const Level& level : of_axes) {
     if (!absl::c_linear_search(out, level)) out.push_back(level);
   }

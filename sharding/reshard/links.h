@@ -90,7 +90,7 @@ class Links {
   Crossing OfCounts(const Counts& counts, Pattern pattern) const;
 
   CostModel cost_;             // whose links they are
-  std::vector<Level> levels_;  // none, or at least two
+  std::vector<Level> levels_;  // none where all links are as `cost_` says
   bool weigh_ = true;
   absl::flat_hash_map<std::pair<const BaseMesh*, AxisList>, Counts> groups_;
 };

@@ -297,7 +297,9 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
 
 absl::Status internal::SetLinks(Context& context, const CostModel& cost, const BaseMesh* mesh) {
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<Links::Level> levels, Links::LevelsOf(cost, mesh));
-  if (levels.size() == 1) levels.clear();
+  const bool as_said = levels.size() == 1 && levels[0].bandwidth == cost.bandwidth &&
+                       levels[0].latency == cost.latency;
+  if (as_said) levels.clear();
   Links& links = context.Get<Links>();
   const bool same_costs =
       links.cost_.bandwidth == cost.bandwidth && links.cost_.latency == cost.latency;

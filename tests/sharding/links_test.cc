@@ -161,6 +161,26 @@ TEST(Links, AnAxisOfTheSameBandwidthMayTakeLongerToBegin) {
   EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).latency, 0);
 }
 
+TEST(Links, TheFastestAxisIsTheFastestThereIs) {
+  Context context;
+  BaseMesh mesh({2, 2}, DeviceOrder::Identity(4));
+  mesh.SetNames("mesh", {{"data", {mesh.FullAxis(0)}}, {"model", {mesh.FullAxis(1)}}});
+  // No axis has the 450e9 bytes per second of the machine.
+  const CostModel cost = *ParseCostModel("h100, bandwidth.data=25e9, bandwidth.model=225e9");
+  ASSERT_TRUE(SetLinks(context, cost, &mesh).ok());
+  Links& links = context.Get<Links>();
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).between_hosts, 0);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).weight, 2);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).between_hosts, 1);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).weight, 18);
+  // All axes have the same rates, and others than the machine.
+  const CostModel same = *ParseCostModel("bandwidth=100, bandwidth.data=50, bandwidth.model=50");
+  ASSERT_TRUE(SetLinks(context, same, &mesh).ok());
+  EXPECT_FALSE(links.alike());
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).weight, 2);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).between_hosts, 0);
+}
+
 TEST(Links, DevicesOfAnyOrderAreInTheDomainsOfTheirPlaces) {
   Context context;
   const DeviceOrder order = *DeviceOrder::Iota({2, 4}, {1, 0});  // positions 0, 1 are devices 0, 4
