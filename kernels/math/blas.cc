@@ -2,6 +2,7 @@
 #include "shardcall/kernels/math/blas.h"
 
 #include <cblas.h>
+#include <pthread.h>
 
 #include <algorithm>
 
@@ -22,6 +23,22 @@ void UseOneBlasThread() {
 }
 
 namespace {
+
+// OpenBLAS takes a mutex of its own for the memory of a product, and a child that is forked then
+// would wait for it for ever. So a fork waits for the products under way, and holds up others.
+constexpr pthread_rwlock_t kFree = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+pthread_rwlock_t products = kFree;
+[[maybe_unused]] const int at_fork = pthread_atfork(
+    [] { pthread_rwlock_wrlock(&products); }, [] { pthread_rwlock_unlock(&products); },
+    [] { products = kFree; });  // the child's thread has another number
+
+class Product {
+ public:
+  Product() { pthread_rwlock_rdlock(&products); }
+  ~Product() { pthread_rwlock_unlock(&products); }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+};
 
 CBLAS_TRANSPOSE Cblas(BlasOp op) {
   if (op == BlasOp::kNone) return CblasNoTrans;
@@ -88,6 +105,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, float a
               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
               int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  const Product product;
   if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
   cblas_sgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
@@ -97,6 +115,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, double 
               const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
               int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  const Product product;
   if (ByVector(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)) return;
   cblas_dgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
@@ -106,6 +125,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
               const std::complex<float>* a, int64_t lda, const std::complex<float>* b, int64_t ldb,
               std::complex<float> beta, std::complex<float>* c, int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  const Product product;
   cblas_cgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
               ldc);
   if (beta == std::complex<float>(0)) ClearNegativeZeros(m, n, c, ldc);
@@ -115,6 +135,7 @@ void BlasGemm(BlasOp op_a, BlasOp op_b, int64_t m, int64_t n, int64_t k, std::co
               const std::complex<double>* a, int64_t lda, const std::complex<double>* b,
               int64_t ldb, std::complex<double> beta, std::complex<double>* c, int64_t ldc) {
   if (!Begin(m, n, k, beta, c, ldc)) return;
+  const Product product;
   cblas_zgemm(CblasRowMajor, Cblas(op_a), Cblas(op_b), m, n, k, &alpha, a, lda, b, ldb, &beta, c,
               ldc);
   if (beta == std::complex<double>(0)) ClearNegativeZeros(m, n, c, ldc);
