@@ -187,6 +187,12 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
   return plan;
 }
 
+double SentBytes(const RangePart& part, double row_bits) {
+  if (part.own) return 0;
+  return std::ceil(static_cast<double>(part.size) * row_bits / 8) *
+         static_cast<double>(part.pairs.size());
+}
+
 double SentBytes(const ExchangePlan& plan, const ShardRanges& ranges, double row_bits) {
   if (std::fmod(row_bits, 8) == 0) return plan.sent * row_bits / 8;
   if (plan.gather) {
@@ -194,11 +200,7 @@ double SentBytes(const ExchangePlan& plan, const ShardRanges& ranges, double row
            static_cast<double>(ranges.num_shards - 1);
   }
   double bytes = 0;
-  for (const RangePart& p : plan.parts) {
-    if (p.own) continue;
-    bytes +=
-        std::ceil(static_cast<double>(p.size) * row_bits / 8) * static_cast<double>(p.pairs.size());
-  }
+  for (const RangePart& p : plan.parts) bytes += SentBytes(p, row_bits);
   return bytes / static_cast<double>(ranges.num_shards);
 }
 

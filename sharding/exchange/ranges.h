@@ -76,8 +76,9 @@ struct ExchangePlan {
 // the shard that is k further), those by place (the k-th tile of each range), and a gather.
 // Linear in the number of shards, times the tiles that a range touches.
 ExchangePlan PlanExchange(const ShardRanges& ranges);
-// What one shard sends in bytes, the mean, where an element of the dimension stands for `row_bits`
-// bits: each array that is sent has whole bytes.
+// What all shards send of a part in bytes, and what one shard sends in an exchange, the mean, where
+// an element of the dimension stands for `row_bits` bits: each array that is sent has whole bytes.
+double SentBytes(const RangePart& part, double row_bits);
 double SentBytes(const ExchangePlan& plan, const ShardRanges& ranges, double row_bits);
 // The elements along the dimension that a shard needs and does not hold, the mean. No exchange
 // sends fewer.

@@ -2,6 +2,7 @@
 #include "shardcall/sharding/reshard/links.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -105,18 +106,15 @@ Crossing Links::Of(const Move& move) {
   if (alike() || move.bytes == 0) return {};
   const Pattern pattern = PatternOf(move.kind);
   if (pattern != Pattern::kShift) return Of(*move.before->mesh(), move.axes, pattern);
-  Crossing slowest;
-  bool first = true;
+  std::optional<Crossing> slowest;
   for (const Sharding* s : {move.before, move.after}) {
     for (int d = 0; d < s->rank(); ++d) {
+      if (s->dim(d).empty()) continue;
       const Crossing over = Of(*s->mesh(), s->dim(d), Pattern::kShift);
-      if (!s->dim(d).empty() && (first || over.weight > slowest.weight)) {
-        slowest = over;
-        first = false;
-      }
+      if (!slowest.has_value() || over.weight > slowest->weight) slowest = over;
     }
   }
-  return slowest;
+  return slowest.value_or(Crossing());
 }
 
 absl::StatusOr<std::vector<Links::Level>> Links::LevelsOf(const CostModel& cost,
@@ -127,7 +125,7 @@ absl::StatusOr<std::vector<Links::Level>> Links::LevelsOf(const CostModel& cost,
     out.push_back({cost.network, latency, static_cast<int64_t>(cost.host_devices), {}});
     return out;
   }
-  if (mesh == nullptr) return out;
+  if (mesh == nullptr || cost.axes.empty()) return out;
   const std::vector<BaseMesh::NamedAxis> axes = AxesByName(*mesh);
   std::vector<Level> of_axes(axes.size(), out[0]);
   for (const CostModel::AxisRate& rate : cost.axes) {
@@ -148,7 +146,6 @@ absl::StatusOr<std::vector<Links::Level>> Links::LevelsOf(const CostModel& cost,
     if (rate.bandwidth > 0) level.bandwidth = rate.bandwidth;
     if (rate.latency > 0) level.latency = rate.latency;
   }
-  if (axes.empty()) return out;
   out.clear();  // no axis may have the machine's own rates
   for (const Level& level : of_axes) {
     if (!absl::c_linear_search(out, level)) out.push_back(level);

@@ -216,10 +216,14 @@ ReshardPlan MakePlan(Context& context, const Shape* global, const Sharding* from
 
 }  // namespace
 
-int64_t LocalBytes(const Shape* global, const Sharding& s) {
+int64_t internal::LocalBits(const Shape* global, const Sharding& s) {
   int64_t bits = ElementTypeBits(global->element_type());
   for (int d = 0; d < global->rank(); ++d) bits *= CeilDiv(global->dim(d), s.num_shards(d));
-  return CeilDiv(bits, 8);
+  return bits;
+}
+
+int64_t LocalBytes(const Shape* global, const Sharding& s) {
+  return CeilDiv(LocalBits(global, s), 8);
 }
 
 bool EngineReduces(PartialOp op, ElementType type) {

@@ -117,4 +117,13 @@ std::string DescribePlan(const ReshardPlan& plan);
 
 }  // namespace shardcall
 
+namespace shardcall {
+inline namespace internal {
+
+// LocalBytes before it is rounded up to whole bytes.
+int64_t LocalBits(const Shape* global, const Sharding& s);
+
+}  // namespace internal
+}  // namespace shardcall
+
 #endif  // SHARDCALL_SHARDING_RESHARD_RESHARD_H_

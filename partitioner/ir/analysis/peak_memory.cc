@@ -43,7 +43,6 @@ class PeakFinder {
         absorbed_(m.num_instructions()),
         output_(m.num_instructions()),
         crowded_(m.num_instructions()),
-        source_(m.num_instructions()),
         is_body_(m.num_computations()),
         peaks_(m.num_computations()) {
     for (int k = 0; k < m.num_instructions(); ++k) {
@@ -83,13 +82,7 @@ class PeakFinder {
 
   void Walk(CompId c) {
     const absl::Span<const InstrId> order = m_.comp(c).instructions;
-    for (size_t at = 0; at < order.size(); ++at) {
-      const InstrId id = order[at];
-      const Instruction& i = m_.instr(id);
-      position_[id.value] = at;
-      const bool named = IsView(i) && i.opcode != Opcode::kTuple && i.operand_count > 0;
-      source_[id.value] = named ? source_[m_.operand(id, 0).value] : id;
-    }
+    for (size_t at = 0; at < order.size(); ++at) position_[order[at].value] = at;
     FindAbsorbed(c);
     FindLastUses(c);
     FindOutputs(c);
@@ -208,26 +201,29 @@ class PeakFinder {
     absl::flat_hash_set<std::pair<InstrId, int64_t>> begun;
     for (uint32_t k = 0; k < m_.instr(init).operand_count; ++k) {
       if (!Changes(body, k)) continue;
-      const InstrId from = source_[m_.operand(init, k).value];
+      const auto [from, element] = Source(m_.operand(init, k));
       const Opcode opcode = m_.instr(from).opcode;
       const bool kept = opcode == Opcode::kParameter || opcode == Opcode::kConstant;
-      const bool shared = !begun.insert(Named(m_.operand(init, k))).second;
+      const bool shared = !begun.insert(element).second;
       const bool of_caller = loop_outputs_.contains({loop, k}) && !(shared && crowded_[from.value]);
       if ((kept || shared) && !of_caller) bytes += bytes_of_(m_.operand(init, k));
     }
     return bytes;
   }
 
-  // What a view is a name of: a value, or an element of one.
-  std::pair<InstrId, int64_t> Named(InstrId id) const {
+  // What a view is a name of, and which: an element of a value, or the value itself (-1).
+  std::pair<InstrId, std::pair<InstrId, int64_t>> Source(InstrId id) const {
+    std::pair<InstrId, int64_t> element;
     for (;;) {
       const Instruction& i = m_.instr(id);
-      if (i.opcode == Opcode::kGetTupleElement) {
-        return {m_.operand(id, 0), i.as<TupleIndexAttrs>().index};
+      if (!IsView(i) || i.opcode == Opcode::kTuple || i.operand_count == 0) break;
+      if (i.opcode == Opcode::kGetTupleElement && !element.first.valid()) {
+        element = {m_.operand(id, 0), i.as<TupleIndexAttrs>().index};
       }
-      if (!IsView(i) || i.opcode == Opcode::kTuple || i.operand_count == 0) return {id, -1};
       id = m_.operand(id, 0);
     }
+    if (!element.first.valid()) element = {id, -1};
+    return {id, element};
   }
 
   bool Changes(CompId body, uint32_t k) const {
@@ -297,7 +293,6 @@ class PeakFinder {
   std::vector<bool> output_;  // is the result of its computation, or a part of it
   absl::flat_hash_set<std::pair<InstrId, int64_t>> loop_outputs_;  // such elements of loops
   std::vector<bool> crowded_;    // of the root of a body: made while the old value is used
-  std::vector<InstrId> source_;  // whose memory a view is a name of, or the instruction itself
   std::vector<bool> is_body_;    // by computation
   std::vector<CompPeak> peaks_;  // likewise
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
-#include <cmath>
 #include <utility>
 
 #include "shardcall/partitioner/ir/monoid.h"
@@ -54,14 +53,6 @@ void Candidate::AddReshard(Context& context, const Shape* global, const Sharding
   emitted.push_back(plan.traffic());
 }
 
-double LocalBits(const Shape* shape, const Sharding& s) {
-  double bits = ElementTypeBits(shape->element_type());
-  for (int d = 0; d < shape->rank(); ++d) {
-    bits *= static_cast<double>(CeilDiv(shape->dim(d), s.num_shards(d)));
-  }
-  return bits;
-}
-
 Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
                         absl::Span<const Shape* const> shapes,
                         absl::Span<const Sharding* const> states) {
@@ -73,7 +64,7 @@ Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
     if (e.ranges.tile == 0) continue;
     const Sharding& state = *states[e.operand];
     double& shard = local[e.operand];
-    if (shard < 0) shard = LocalBits(shapes[e.operand], state);
+    if (shard < 0) shard = static_cast<double>(LocalBits(shapes[e.operand], state));
     const ExchangePlan plan = PlanExchange(e.ranges);
     const double row = shard / static_cast<double>(e.ranges.tile);
     const double bytes = SentBytes(plan, e.ranges, row);
@@ -95,10 +86,8 @@ void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row_
   }
   for (const RangePart& p : plan.parts) {
     if (p.own || p.pairs.empty()) continue;
-    const double part = std::ceil(static_cast<double>(p.size) * row_bits / 8);
-    const double share =
-        static_cast<double>(p.pairs.size()) / static_cast<double>(ranges.num_shards);
-    candidate->AddEmitted(context, part * share, mesh, state.dim(dim), Pattern::kShift);
+    candidate->AddEmitted(context, SentBytes(p, row_bits) / static_cast<double>(ranges.num_shards),
+                          mesh, state.dim(dim), Pattern::kShift);
   }
 }
 

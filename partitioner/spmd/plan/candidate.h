@@ -111,9 +111,6 @@ Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
                         absl::Span<const Shape* const> shapes,
                         absl::Span<const Sharding* const> states);
 
-// What one device holds of an array, in bits.
-double LocalBits(const Shape* shape, const Sharding& s);
-
 // Adds the collectives of an exchange that the strategy emits itself along dimension `dim` of a
 // shard in `state`, with `row_bits` for each element along it.
 void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row_bits,

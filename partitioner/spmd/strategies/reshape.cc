@@ -101,7 +101,7 @@ ShardRanges ElementsOf(const DimGroup& g, const Shape* in, const Shape* out, int
 bool Complete(const OpQuery& op, Candidate* c) {
   const Shape *in = op.shapes[0], *out = op.result(0);
   const Sharding& s = *c->operands[0];
-  double bits = LocalBits(in, s);
+  double bits = static_cast<double>(LocalBits(in, s));
   for (const DimGroup& g : GroupsOf(in, out)) {
     if (g.IsOneDim() || g.in.begin == g.in.end || !s.IsDimSharded(g.in.major)) continue;
     const ShardRanges r = ElementsOf(g, in, out, s.num_shards(g.in.major));

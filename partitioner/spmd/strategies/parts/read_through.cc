@@ -60,7 +60,7 @@ ShardRanges RangesOfSource(const Source& source, int d, const ShardRanges& of_op
 
 void AddReadThrough(Context& context, const Source& source, int d, const ShardRanges& ranges,
                     Candidate* c) {
-  const double shard = LocalBits(source.shape, *source.state);
+  const double shard = static_cast<double>(LocalBits(source.shape, *source.state));
   AddEmittedExchange(context, ranges, shard / static_cast<double>(ranges.tile), *source.state, d,
                      c);
   c->d.saved += source.saved;
