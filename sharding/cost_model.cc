@@ -61,6 +61,19 @@ absl::Status WrongRates(absl::string_view expected, absl::string_view found) {
                    .fix = "write for example --cost=bandwidth.data=25e9,bandwidth.model=400e9"});
 }
 
+absl::Status WrongBackend(absl::string_view field, absl::string_view found) {
+  return ToStatus(
+      {.code = "E211",
+       .message = absl::StrCat("what the backend has cannot be read: ", field),
+       .expected = field == "groups"
+                       ? "any, even or grid"
+                       : absl::StrCat("names joined by +, of ", CollectivesText({}),
+                                      ", one of all-gather, all-reduce, all-to-all and "
+                                      "collective-permute among them"),
+       .found = std::string(found),
+       .fix = "write for example --cost=h100,collectives=all-gather+all-reduce,groups=grid"});
+}
+
 // Sets a rate of an axis; false if it has one. `field` names it: "bandwidth" or "latency".
 bool SetAxisRate(absl::string_view field, absl::string_view axis, double value, CostModel* out) {
   auto at = absl::c_find_if(out->axes, [&](const auto& rate) { return rate.axis == axis; });
@@ -91,6 +104,11 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
     // Written so that NaN is refused, too.
     const bool positive = absl::SimpleAtod(absl::StripAsciiWhitespace(term.second), &value) &&
                           value > 0 && std::isfinite(value);
+    if (name == "collectives" || name == "groups") {
+      const absl::string_view has = absl::StripAsciiWhitespace(term.second);
+      if (!ReadBackendField(name, has, &out.backend)) return WrongBackend(name, has);
+      continue;
+    }
     bool known = false;
     for (const Row& row : kRows) {
       if (row.name != name) continue;
@@ -115,8 +133,8 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
              absl::StrCat("a cost cannot be read: \"", absl::StripAsciiWhitespace(part), "\""),
          .expected = absl::StrCat(
              "bandwidth, flops, memory, network (per second), latency, network_latency (seconds), "
-             "bandwidth.AXIS, latency.AXIS, trips or host_devices, = and a positive number; before "
-             "these, ",
+             "bandwidth.AXIS, latency.AXIS, trips or host_devices, = and a positive number; "
+             "collectives= or groups= and what the backend has; before these, ",
              absl::StrJoin(kMachines, ", ",
                            [](std::string* out, const Machine& machine) {
                              absl::StrAppend(out, machine.name);

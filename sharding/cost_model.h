@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "shardcall/sharding/backend.h"
 #include "shardcall/sharding/base/public.h"
 
 namespace shardcall SHARDCALL_PUBLIC {
@@ -50,6 +51,8 @@ struct CostModel {
     double bandwidth = 0, latency = 0;
   };
   std::vector<AxisRate> axes = {};
+  // What the machine's collectives can do. The plan stays within it.
+  BackendLimits backend = {};
 
   // The time of `collectives` collectives in which a device sends `bytes` in all.
   double Seconds(double bytes, int collectives = 1) const {
@@ -74,9 +77,10 @@ inline CostModel HostCosts() {
 // keep their value in `base`. A machine's name sets all fields but the trips: "h100, latency=5e-6";
 // it comes first. "host_devices=8, network=25e9" go together, and "network_latency=1e-5" with them.
 // "bandwidth.data=25e9, bandwidth.model=400e9, latency.data=1e-5" are those of axes of the mesh; an
-// axis without one has that of the machine. E211 for an unknown name, a value that is not a
-// positive number, a part of a device, one of host_devices and network alone, these beside rates of
-// axes, or two of one axis.
+// axis without one has that of the machine. "collectives=all-gather+all-reduce, groups=grid" is
+// what the backend has; without them, all (backend.h). E211 for an unknown name, a value
+// that is not a positive number or that the field does not know, a part of a device, one of
+// host_devices and network alone, these beside rates of axes, or two of one axis.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
 
 }  // namespace shardcall

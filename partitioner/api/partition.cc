@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
+#include "shardcall/partitioner/spmd/localize/backend_limits.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
@@ -203,6 +204,8 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram&
   {
     StageTimer timer(&times->cleanup);
     SHARDCALL_RETURN_IF_ERROR(CleanUp(*plan, &out->local, options));
+    SHARDCALL_RETURN_IF_ERROR(CheckCollectives(out->local.module, options.spmd.cost.backend,
+                                               global.program.num_partitions));
     Observe(options, "clean-up");
   }
   out->plan = *std::move(plan);

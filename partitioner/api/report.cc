@@ -113,14 +113,24 @@ Json HeldAs(absl::Span<const Shape* const> shapes, absl::Span<const LocalState* 
   return list;
 }
 
-Json AxesJson(const CostModel& cost) {
-  Json out = Json::array();
+Json CostModelJson(const CostModel& cost) {
+  Json axes = Json::array();
   for (const CostModel::AxisRate& rate : cost.axes) {
-    out.push_back({{"name", rate.axis},
-                   {"bandwidth_bytes_per_s", rate.bandwidth > 0 ? rate.bandwidth : cost.bandwidth},
-                   {"latency_s", rate.latency > 0 ? rate.latency : cost.latency}});
+    axes.push_back({{"name", rate.axis},
+                    {"bandwidth_bytes_per_s", rate.bandwidth > 0 ? rate.bandwidth : cost.bandwidth},
+                    {"latency_s", rate.latency > 0 ? rate.latency : cost.latency}});
   }
-  return out;
+  return {{"bandwidth_bytes_per_s", cost.bandwidth},
+          {"flops_per_s", cost.flop_rate},
+          {"memory_bytes_per_s", cost.memory_rate},
+          {"latency_s", cost.latency},
+          {"host_devices", cost.host_devices},
+          {"network_bytes_per_s", cost.network},
+          {"network_latency_s", cost.network_latency},
+          {"axes", std::move(axes)},
+          {"collectives", internal::CollectivesText(cost.backend)},
+          {"groups", internal::GroupFormName(cost.backend.groups)},
+          {"trip_count", cost.trip_count}};
 }
 
 Json MemoryJson(const DeviceMemory& memory, const MemoryAtPeak& peak) {
@@ -221,15 +231,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   if (Json chosen = ChosenJson(*p.global, p.plan); !chosen.is_null()) {
     j["chosen_shardings"] = std::move(chosen);
   }
-  j["cost_model"] = {{"bandwidth_bytes_per_s", options.cost.bandwidth},
-                     {"flops_per_s", options.cost.flop_rate},
-                     {"memory_bytes_per_s", options.cost.memory_rate},
-                     {"latency_s", options.cost.latency},
-                     {"host_devices", options.cost.host_devices},
-                     {"network_bytes_per_s", options.cost.network},
-                     {"network_latency_s", options.cost.network_latency},
-                     {"axes", AxesJson(options.cost)},
-                     {"trip_count", options.cost.trip_count}};
+  j["cost_model"] = CostModelJson(options.cost);
   return j.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -76,6 +76,9 @@ inline constexpr uint32_t kReadsPart = 67108864;
 // Its result is its first operand, in place if nothing else reads that, with its second one
 // somewhere in it.
 inline constexpr uint32_t kReplacesPart = 134217728;
+// Along a dimension that is a permutation factor of its rule, each result element depends on
+// elements about its own place, so that shards of both need little of each other.
+inline constexpr uint32_t kReadsNear = 268435456;
 
 struct OpcodeInfo {
   absl::string_view text;

@@ -4,8 +4,9 @@
 //
 // Stages. A proposal belongs to a stage, (level, aggressiveness). Levels:
 //   0  pass-through factors of ops that compute per element or move data
-//   1  pass-through factors of all other ops; a broadcast's result to its operand
-//   2  reduction factors among operands; permutation factors
+//   1  pass-through factors of all other ops; a broadcast's result to its operand; permutation
+//      factors of ops that read about the same place, as slices, pads and windows do
+//   2  reduction factors among operands; other permutation factors
 //   3  a broadcast's operand to its result (small values must not determine large ones)
 //   4  factors that the op needs whole, from operands to results: the result is cut, for nothing,
 //      so that what follows is computed on shards. Not those of a custom call, whose author says

@@ -76,7 +76,7 @@ StepRule::StepRule(const ShardingRule* rule, Opcode opcode, absl::Span<const int
     else if (factor.kind == FactorKind::kNeedReplication)
       level = same_extent[f] && in_result[f] && opcode != Opcode::kCustomCall ? kWholeLevel : -1;
     else if (factor.kind == FactorKind::kPermutation)
-      level = 2;
+      level = HasTrait(opcode, kReadsNear) ? 1 : 2;
     else if (factor.kind == FactorKind::kReduction && !in_result[f])
       level = 2;
     factor_level.push_back(static_cast<int8_t>(level));

@@ -24,7 +24,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
        "(default), those of up to 200 instructions; without effect beside an order of --conflicts"},
       {"cost", "NAME,NAME=N,...",
        "the machine: host, h100, tpu_v5p; bandwidth, flops, memory per second; latency; trips; "
-       "host_devices, network and network_latency; or bandwidth.AXIS, latency.AXIS"},
+       "host_devices, network and network_latency; or bandwidth.AXIS, latency.AXIS; what its "
+       "backend has: collectives=NAME+NAME, groups=any|even|grid"},
       {"converter", "FILE",
        "the PJRT plugin for StableHLO that needs one; default: one that is found"},
       {"max-input", "SIZE", "most that is read of a program or manifest, as 512MB; default 4GiB",

@@ -2,6 +2,7 @@
 #include "shardcall/sharding/reshard/links.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -15,18 +16,31 @@
 namespace shardcall {
 inline namespace internal {
 
-Pattern PatternOf(MoveKind kind) {
+Pattern PatternOf(Collective c) {
+  switch (c) {
+    case Collective::kAllGather:
+    case Collective::kReduceScatter:
+    case Collective::kAllReduce:
+    case Collective::kBroadcast: return Pattern::kRing;
+    case Collective::kAllToAll:
+    case Collective::kRaggedAllToAll: return Pattern::kPairwise;
+    case Collective::kPermute: break;
+  }
+  return Pattern::kShift;
+}
+
+Collective CollectiveOf(MoveKind kind) {
   switch (kind) {
-    case MoveKind::kAllGather:
-    case MoveKind::kReduceScatter:
-    case MoveKind::kAllReduce: return Pattern::kRing;
-    case MoveKind::kAllToAll: return Pattern::kPairwise;
+    case MoveKind::kAllGather: return Collective::kAllGather;
+    case MoveKind::kReduceScatter: return Collective::kReduceScatter;
+    case MoveKind::kAllReduce: return Collective::kAllReduce;
+    case MoveKind::kAllToAll: return Collective::kAllToAll;
     case MoveKind::kPermute:
     case MoveKind::kSlice:
     case MoveKind::kDropPartial:
     case MoveKind::kPadPartial: break;
   }
-  return Pattern::kShift;
+  return Collective::kPermute;
 }
 
 double ShareOfOthers(int64_t size, int64_t here, Pattern pattern) {
@@ -61,6 +75,25 @@ Crossing Links::OfCounts(const Counts& counts, Pattern pattern) const {
   return Sum([&](size_t l) { return ShareOfOthers(counts[0], counts[l], pattern); });
 }
 
+Crossing Links::OfCounts(const Counts& counts, Collective c) const {
+  if (cost_.backend.Has(c)) return OfCounts(counts, PatternOf(c));
+  const int64_t n = counts[0];
+  if (n == 1) return {};
+  Crossing out{.weight = 0, .sent = 0, .runs = 0};
+  for (const CollectivePart& part : AllParts(cost_.backend, c, n)) {
+    const Crossing one = OfCounts(counts, PatternOf(part.by));
+    const double sent = CollectiveSends(part.by, part.runs * part.operand, static_cast<double>(n)) /
+                        CollectiveSends(c, 1, static_cast<double>(n));
+    out.weight += sent * one.weight;
+    out.between_hosts += sent * one.between_hosts;
+    out.latency += part.runs * one.latency;
+    out.sent += sent;
+    out.runs += static_cast<int>(part.runs);
+  }
+  out.between_hosts /= out.sent;
+  return out;
+}
+
 Links::Counts Links::CountsOf(absl::Span<const int64_t> group) const {
   Counts counts{static_cast<int64_t>(group.size())};
   for (size_t l = 1; l < levels_.size(); ++l) {
@@ -71,8 +104,8 @@ Links::Counts Links::CountsOf(absl::Span<const int64_t> group) const {
   return counts;
 }
 
-Crossing Links::OfGroup(absl::Span<const int64_t> group, Pattern pattern) const {
-  return alike() || group.empty() ? Crossing() : OfCounts(CountsOf(group), pattern);
+Crossing Links::OfGroup(absl::Span<const int64_t> group, Collective c) const {
+  return alike() || group.empty() ? Crossing() : OfCounts(CountsOf(group), c);
 }
 
 Crossing Links::OfPairs(absl::Span<const int64_t> from, absl::Span<const int64_t> to) const {
@@ -84,7 +117,7 @@ Crossing Links::OfPairs(absl::Span<const int64_t> from, absl::Span<const int64_t
   });
 }
 
-Crossing Links::Of(const BaseMesh& mesh, absl::Span<const AxisRef> axes, Pattern pattern) {
+Crossing Links::Of(const BaseMesh& mesh, absl::Span<const AxisRef> axes, Collective c) {
   if (alike() || axes.empty()) return {};
   const auto [at, fresh] = groups_.try_emplace({&mesh, AxisList(axes.begin(), axes.end())});
   if (fresh) {
@@ -99,18 +132,26 @@ Crossing Links::Of(const BaseMesh& mesh, absl::Span<const AxisRef> axes, Pattern
     for (int64_t& position : group) position = mesh.order().DeviceAt(position);
     at->second = CountsOf(group);
   }
-  return OfCounts(at->second, pattern);
+  return OfCounts(at->second, c);
+}
+
+Crossing Links::OfPermute(const BaseMesh& mesh, absl::Span<const AxisRef> axes) {
+  if (backend().Has(Collective::kPermute)) return Of(mesh, axes, Collective::kPermute);
+  std::vector<int64_t> all(mesh.num_devices());
+  std::iota(all.begin(), all.end(), 0);
+  return OfGroup(all, Collective::kPermute);
 }
 
 Crossing Links::Of(const Move& move) {
   if (alike() || move.bytes == 0) return {};
-  const Pattern pattern = PatternOf(move.kind);
-  if (pattern != Pattern::kShift) return Of(*move.before->mesh(), move.axes, pattern);
+  const Collective c = CollectiveOf(move.kind);
+  if (c != Collective::kPermute) return Of(*move.before->mesh(), move.axes, c);
   std::optional<Crossing> slowest;
   for (const Sharding* s : {move.before, move.after}) {
     for (int d = 0; d < s->rank(); ++d) {
       if (s->dim(d).empty()) continue;
-      const Crossing over = Of(*s->mesh(), s->dim(d), Pattern::kShift);
+      const Crossing over = move.kind == MoveKind::kPermute ? OfPermute(*s->mesh(), s->dim(d))
+                                                            : Of(*s->mesh(), s->dim(d), c);
       if (!slowest.has_value() || over.weight > slowest->weight) slowest = over;
     }
   }

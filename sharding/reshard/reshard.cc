@@ -200,14 +200,20 @@ ReshardPlan MakePlan(Context& context, const Shape* global, const Sharding* from
   }
   Links& links = context.Get<Links>();
   for (Move& m : plan.moves) {
-    // The search took all devices for senders; some may keep their shard.
-    if (m.kind == MoveKind::kPermute) m.bytes *= PermutedShare(*m.before, *m.after);
+    // Searches compare what permutes send by the axes alone.
+    if (m.kind == MoveKind::kPermute) {
+      m.bytes = static_cast<double>(LocalBytes(global, *m.before));
+      if (links.backend().Has(Collective::kPermute)) {
+        m.bytes *= PermutedShare(*m.before, *m.after);
+      }
+    }
     const Crossing over = links.Of(m);
-    plan.bytes += m.bytes;
-    plan.between_hosts += m.bytes * over.between_hosts;
     plan.weighted += m.bytes * over.weight;
     plan.more_seconds += links.more_seconds(over, m.bytes, m.collectives());
-    plan.collectives += m.collectives();
+    plan.collectives += m.collectives() * over.runs;
+    m.bytes *= over.sent;
+    plan.bytes += m.bytes;
+    plan.between_hosts += m.bytes * over.between_hosts;
     plan.peak_bytes =
         std::max(plan.peak_bytes, LocalBytes(global, *m.before) + LocalBytes(global, *m.after));
   }
@@ -246,17 +252,9 @@ const Sharding* WithoutPartial(Context& context, const Sharding* s) {
 }
 
 double CollectiveBytes(MoveKind kind, double local, double g) {
-  switch (kind) {
-    case MoveKind::kAllGather: return local * (g - 1);
-    case MoveKind::kAllToAll:
-    case MoveKind::kReduceScatter: return local * (g - 1) / g;
-    case MoveKind::kAllReduce: return 2 * local * (g - 1) / g;
-    case MoveKind::kPermute: return local;
-    case MoveKind::kSlice:
-    case MoveKind::kDropPartial:
-    case MoveKind::kPadPartial: break;
-  }
-  return 0;
+  const bool is_local =
+      kind == MoveKind::kSlice || kind == MoveKind::kDropPartial || kind == MoveKind::kPadPartial;
+  return is_local ? 0 : CollectiveSends(CollectiveOf(kind), local, g);
 }
 
 double AllReduceBytes(PartialOp op, ElementType type, double local, double g) {
@@ -302,11 +300,12 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
 absl::Status internal::SetLinks(Context& context, const CostModel& cost, const BaseMesh* mesh) {
   SHARDCALL_ASSIGN_OR_RETURN(std::vector<Links::Level> levels, Links::LevelsOf(cost, mesh));
   const bool as_said = levels.size() == 1 && levels[0].bandwidth == cost.bandwidth &&
-                       levels[0].latency == cost.latency;
+                       levels[0].latency == cost.latency && cost.backend.has_all();
   if (as_said) levels.clear();
   Links& links = context.Get<Links>();
-  const bool same_costs =
-      links.cost_.bandwidth == cost.bandwidth && links.cost_.latency == cost.latency;
+  const bool same_costs = links.cost_.bandwidth == cost.bandwidth &&
+                          links.cost_.latency == cost.latency &&
+                          links.cost_.backend == cost.backend;
   if (links.levels_ == levels && (levels.empty() || same_costs)) return absl::OkStatus();
   links = Links();
   links.cost_ = cost;

@@ -116,14 +116,14 @@ bool ReshardCompletion::MoveToPlace() {
 
 bool ReshardCompletion::Permute() {
   if (SameSizes()) {
-    Add(target_, {MoveKind::kPermute, "", -1, -1, LocalBytes(at_)});
+    Add(target_, {MoveKind::kPermute, "", -1, -1, PermuteBytes(at_, target_)});
     return true;
   }
   if (arranged_ || !at_[rank()].empty()) return false;
   arranged_ = true;
   Lists next;
   if (!Arrange(&next) || next == at_) return false;
-  Add(next, {MoveKind::kPermute, "", -1, -1, LocalBytes(at_)});
+  Add(next, {MoveKind::kPermute, "", -1, -1, PermuteBytes(at_, next)});
   return true;
 }
 

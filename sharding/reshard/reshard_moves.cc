@@ -30,6 +30,18 @@ ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding
   MakeAtoms(fine);
   start_ = ListsOf(from);
   target_ = ListsOf(to);
+  waypoints_.push_back(target_);
+  for (int q = 0; q < rank(); ++q) {
+    for (size_t k = 1; k <= target_[q].size(); ++k) {
+      for (int d = 0; d < rank(); ++d) {
+        if (d == q) continue;
+        Lists before = target_;
+        before[d] += before[q].substr(before[q].size() - k);
+        before[q].resize(before[q].size() - k);
+        waypoints_.push_back(std::move(before));
+      }
+    }
+  }
 }
 
 ReshardMoves::Lists ReshardMoves::ListsOf(const Sharding* s) const {
@@ -96,19 +108,23 @@ AxisList ReshardMoves::Axes(const std::string& atoms) const {
 }
 
 double ReshardMoves::Weight(const Step& step, const Lists& next) const {
-  const Pattern pattern = PatternOf(step.kind);
-  if (pattern != Pattern::kShift) return links_.Of(*mesh_, Axes(step.atoms), pattern).weight;
+  const Collective c = CollectiveOf(step.kind);
+  if (c != Collective::kPermute) return links_.Of(*mesh_, Axes(step.atoms), c).weight;
   double weight = 0;
   for (int d = 0; d < rank(); ++d) {
     if (next[d].empty()) continue;
-    weight = std::max(weight, links_.Of(*mesh_, Axes(next[d]), pattern).weight);
+    weight = std::max(weight, links_.OfPermute(*mesh_, Axes(next[d])).weight);
   }
   return weight > 0 ? weight : 1;
 }
 
+int64_t ReshardMoves::Size(char atom) const {
+  return atoms_[static_cast<unsigned char>(atom - kAtomBase)].size;
+}
+
 int64_t ReshardMoves::Size(const std::string& atoms) const {
   int64_t n = 1;
-  for (char c : atoms) n *= atoms_[static_cast<unsigned char>(c - kAtomBase)].size;
+  for (char c : atoms) n *= Size(c);
   return n;
 }
 
@@ -198,6 +214,12 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
 }
 
 void ReshardMoves::ExpandSlices(const Lists& l) {
+  for (const Lists& wanted : waypoints_) {
+    if (!l[rank()].empty() || !target_[rank()].empty()) break;
+    bool fewer = true;  // no dimension has to be gathered
+    for (int d = 0; d < rank(); ++d) fewer = fewer && Size(wanted[d]) % Size(l[d]) == 0;
+    for (int d = 0; fewer && d < rank(); ++d) ExpandToSize(l, d, wanted);
+  }
   for (int d = 0; d < rank(); ++d) {
     if (!StartsWith(target_[d], l[d])) {
       ExpandToPermutedSlice(l, d);
@@ -227,6 +249,34 @@ void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
   }
   Step slice{MoveKind::kSlice, minor, d};
   if (minor.empty() || !AddRetile(l, d, l[d], minor, /*gathered=*/false, &slice)) return;
+  Lists next = l;
+  next[d] += minor;
+  Try(next, slice);
+}
+
+// Cut by atoms that are free, whichever they are, into as many parts as a waypoint has: one permute
+// of such parts then brings each to its place there. From [{}, b] to [b, a] with b = 2 and a = 4,
+// the halves of a cut both dimensions first, and no more than the shards of the target move.
+void ReshardMoves::ExpandToSize(const Lists& l, int d, const Lists& wanted) {
+  const int64_t have = Size(l[d]), want = Size(wanted[d]);
+  if (have >= want || want % have != 0) return;
+  std::string minor;
+  int64_t rest = want / have;
+  const auto take = [&](const std::string& atoms) {
+    for (char c : atoms) {
+      const int64_t size = Size(c);
+      if (size > rest || rest % size != 0 || Has(minor, c) || !IsFree(l, c)) continue;
+      minor.push_back(c);
+      rest /= size;
+    }
+  };
+  // First those that stay at their place.
+  take(Minor(wanted[d], rest));
+  take(wanted[d]);
+  for (int e = 0; e < rank(); ++e) take(target_[e]);
+  for (int e = 0; e < rank(); ++e) take(start_[e]);
+  Step slice{MoveKind::kSlice, minor, d};
+  if (rest > 1 || !AddRetile(l, d, l[d], minor, /*gathered=*/false, &slice)) return;
   Lists next = l;
   next[d] += minor;
   Try(next, slice);
@@ -296,17 +346,70 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
   }
 }
 
+// Devices whose coordinates along two atoms agree, wherever one takes the place of the other.
+double ReshardMoves::PermuteBytes(const Lists& l, const Lists& next) const {
+  absl::InlinedVector<std::string, 4> groups;  // of atoms that agree
+  double share = 1;
+  for (int d = 0; d < rank(); ++d) {
+    size_t i = l[d].size(), j = next[d].size();
+    while (i > 0 && j > 0) {
+      const char a = l[d][--i], b = next[d][--j];
+      if (Size(a) != Size(b)) return LocalBytes(l);  // not known in atoms
+      if (a == b) continue;
+      const auto with = [&](char c) {
+        return absl::c_find_if(groups, [&](const std::string& g) { return Has(g, c); });
+      };
+      auto of_a = with(a), of_b = with(b);
+      if (of_a != groups.end() && of_a == of_b) continue;
+      share /= static_cast<double>(Size(a));
+      if (of_a == groups.end() && of_b == groups.end()) {
+        groups.push_back({a, b});
+      } else if (of_a == groups.end()) {
+        of_b->push_back(a);
+      } else if (of_b == groups.end()) {
+        of_a->push_back(b);
+      } else {
+        *of_a += *of_b;
+        groups.erase(of_b);
+      }
+    }
+  }
+  return LocalBytes(l) * (1 - share);
+}
+
+void ReshardMoves::TryPermute(const Lists& l, const Lists& next) {
+  if (next != l) Try(next, {MoveKind::kPermute, "", -1, -1, PermuteBytes(l, next)});
+}
+
+// To waypoints, and to the target with more atoms in some dimensions, which are then gathered.
+void ReshardMoves::ExpandToTarget(const Lists& l) {
+  if (!l[rank()].empty() || !target_[rank()].empty()) return;
+  const auto as_large = [&](const Lists& other) {
+    for (int d = 0; d < rank(); ++d) {
+      if (Size(l[d]) != Size(other[d])) return false;
+    }
+    return true;
+  };
+  for (const Lists& waypoint : waypoints_) {
+    if (as_large(waypoint)) TryPermute(l, waypoint);
+  }
+  Lists larger = target_;
+  for (int d = 0; d < rank(); ++d) {
+    const int64_t have = Size(l[d]), want = Size(target_[d]);
+    if (have <= want || have % want != 0) continue;
+    for (char c : Minor(l[d], have / want)) {
+      if (IsFree(larger, c)) larger[d].push_back(c);
+    }
+  }
+  if (larger != target_ && as_large(larger)) TryPermute(l, larger);
+}
+
 void ReshardMoves::ExpandPermutes(const Lists& l) {
   const double local = LocalBytes(l);
-  bool same = true, any = false;
-  for (int d = 0; d < rank(); ++d) {
-    same = same && Size(l[d]) == Size(target_[d]);
-    any = any || !l[d].empty();
-  }
+  bool any = false;
+  for (int d = 0; d < rank(); ++d) any = any || !l[d].empty();
   if (!any) return;
-  if (same && l[rank()].empty() && target_[rank()].empty()) {
-    Try(target_, {MoveKind::kPermute, "", -1, -1, local});
-  }
+  ExpandToTarget(l);
   for (int d = 0; d < rank(); ++d) {
     if (l[d].size() < 2 || !l[rank()].empty()) continue;
     for (size_t i = 0; i + 1 < l[d].size(); ++i) {

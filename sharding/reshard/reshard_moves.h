@@ -58,6 +58,13 @@ class ReshardMoves {
 
   int rank() const { return global_->rank(); }
   int64_t Size(const std::string& atoms) const;
+  int64_t Size(char atom) const;
+  // The fewest minor atoms whose sizes are `parts` or more in all.
+  std::string Minor(const std::string& atoms, int64_t parts) const {
+    size_t k = atoms.size();
+    for (int64_t size = 1; k > 0 && size < parts; --k) size *= Size(atoms[k - 1]);
+    return atoms.substr(k);
+  }
   int64_t Tile(int d, const std::string& atoms) const {
     return CeilDiv(global_->dim(d), Size(atoms));
   }
@@ -110,6 +117,8 @@ class ReshardMoves {
     if (bits == 0) return 0;  // an empty array, whose tile may be empty, too
     return std::ceil(bits / Tile(d, l[d]) * Tile(d, l[d] + atoms) * Size(atoms) / 8);
   }
+  // Bytes that an average device sends in a permute to a state of as many shards.
+  double PermuteBytes(const Lists& l, const Lists& next) const;
   // Bytes of an all-reduce of `local` bytes over the atoms.
   double ReduceBytes(const std::string& atoms, double local) const {
     return AllReduceBytes(from_->partial_op(), global_->element_type(), local, Size(atoms));
@@ -134,9 +143,12 @@ class ReshardMoves {
   void ExpandGathers(const Lists& l);
   void ExpandSlices(const Lists& l);
   void ExpandToPermutedSlice(const Lists& l, int d);
+  void ExpandToSize(const Lists& l, int d, const Lists& wanted);
   void ExpandPartial(const Lists& l);
   void ExpandToPartial(const Lists& l);
   void ExpandPermutes(const Lists& l);
+  void ExpandToTarget(const Lists& l);
+  void TryPermute(const Lists& l, const Lists& next);
 
   Context& context_;
   Links& links_;
@@ -145,6 +157,8 @@ class ReshardMoves {
   const Sharding* const to_;
   const BaseMesh* const mesh_;
   absl::InlinedVector<AxisRef, 8> atoms_;
+  // The target, and what one all-to-all makes it of: some minor atoms of a dimension in another.
+  std::vector<Lists> waypoints_;
 };
 
 }  // namespace internal

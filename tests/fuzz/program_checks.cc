@@ -99,6 +99,19 @@ std::string CheckReplay(const std::string& text, const std::string& local, Refer
          FirstDifference(local, replayed);
 }
 
+// A backend that lacks some collectives: each set that can stand for all others in its turn.
+BackendLimits SomeBackend(uint64_t k) {
+  std::vector<BackendLimits> sets;
+  for (uint32_t has = 1; has < 1u << 5; ++has) {
+    if (has != 1u << static_cast<int>(Collective::kReduceScatter)) sets.push_back({~has & 0x7f});
+  }
+  BackendLimits out = sets[k % sets.size()];
+  // What programs have of these themselves, nothing can stand for.
+  out.lacks &= ~(1u << static_cast<int>(Collective::kRaggedAllToAll));
+  out.groups = static_cast<GroupForm>(k / sets.size() % 3);
+  return out;
+}
+
 }  // namespace
 
 std::string CheckProgram(const std::string& text, uint64_t seed, CheckCounts* counts,
@@ -125,6 +138,7 @@ std::string CheckProgram(const std::string& text, uint64_t seed, CheckCounts* co
     cost.host_devices = 2;
     cost.network = cost.bandwidth / 20;
   }
+  if (seed % 4 == 1) options.partition.spmd.cost.backend = SomeBackend(seed / 4);
   program.inputs = RandomInputs(ParameterLeaves(*module), seed);
   const absl::StatusOr<Module> meaning = ReadValid(reference.empty() ? text : reference);
   if (!meaning.ok()) return Message("reading the reference", meaning.status());

@@ -60,7 +60,7 @@ TEST(Links, GroupsAreThoseOfTheMesh) {
             here +=
                 group[p] == group[0] && order.DeviceAt(p) / devices == order.DeviceAt(0) / devices;
           }
-          const Crossing over = context.Get<Links>().Of(mesh, axes, Pattern::kPairwise);
+          const Crossing over = context.Get<Links>().Of(mesh, axes, Collective::kAllToAll);
           const double share = ShareOfOthers(AxesSize(axes), here, Pattern::kPairwise);
           EXPECT_EQ(over.between_hosts, share);
           EXPECT_DOUBLE_EQ(over.weight, 1 + share * 3);
@@ -111,37 +111,37 @@ TEST(Links, AxesHaveLinksOfTheirOwn) {
       "bandwidth=100, latency=1, bandwidth.a=10, latency.a=7, bandwidth.b=50, bandwidth.c=400");
   ASSERT_TRUE(SetLinks(context, cost, &mesh).ok());
   Links& links = context.Get<Links>();
-  const auto of = [&](std::vector<int> axes, Pattern pattern) {
+  const auto of = [&](std::vector<int> axes, Collective c) {
     AxisList list;
     for (int a : axes) list.push_back(mesh.FullAxis(a));
-    return links.Of(mesh, list, pattern);
+    return links.Of(mesh, list, c);
   };
   const auto seconds = [&](const Crossing& over, double bytes) {
     return cost.Seconds(links.Over(over, bytes));
   };
   // Along one axis all of it goes over its links.
-  EXPECT_DOUBLE_EQ(seconds(of({0}, Pattern::kRing), 1000), 1000 / 10. + 7);
-  EXPECT_DOUBLE_EQ(seconds(of({1}, Pattern::kRing), 1000), 1000 / 50. + 1);
-  EXPECT_DOUBLE_EQ(seconds(of({2}, Pattern::kRing), 1000), 1000 / 400. + 1);
-  EXPECT_EQ(of({2}, Pattern::kRing).between_hosts, 0);
-  EXPECT_EQ(of({1}, Pattern::kRing).between_hosts, 1);
+  EXPECT_DOUBLE_EQ(seconds(of({0}, Collective::kAllGather), 1000), 1000 / 10. + 7);
+  EXPECT_DOUBLE_EQ(seconds(of({1}, Collective::kAllGather), 1000), 1000 / 50. + 1);
+  EXPECT_DOUBLE_EQ(seconds(of({2}, Collective::kAllGather), 1000), 1000 / 400. + 1);
+  EXPECT_EQ(of({2}, Collective::kAllGather).between_hosts, 0);
+  EXPECT_EQ(of({1}, Collective::kAllGather).between_hosts, 1);
   // A ring over b and c: of the three parts that a device gets, a third comes once over b.
-  EXPECT_DOUBLE_EQ(seconds(of({1, 2}, Pattern::kRing), 3000), 2000 / 400. + 1000 / 50. + 1);
+  EXPECT_DOUBLE_EQ(seconds(of({1, 2}, Collective::kAllGather), 3000), 2000 / 400. + 1000 / 50. + 1);
   // Over all: of seven parts one over a, two over b, which two devices share, and four over c.
-  EXPECT_DOUBLE_EQ(seconds(of({0, 1, 2}, Pattern::kRing), 7000),
+  EXPECT_DOUBLE_EQ(seconds(of({0, 1, 2}, Collective::kAllGather), 7000),
                    1000 / 10. + 2000 / 50. + 4000 / 400. + 7);
   // Each to each other one: four of seven over a, two over b, one over c.
-  EXPECT_DOUBLE_EQ(seconds(of({0, 1, 2}, Pattern::kPairwise), 7000),
+  EXPECT_DOUBLE_EQ(seconds(of({0, 1, 2}, Collective::kAllToAll), 7000),
                    4000 / 10. + 2000 / 50. + 1000 / 400. + 7);
   // A permute takes what its slowest pair takes.
   EXPECT_DOUBLE_EQ(seconds(links.OfPairs({0, 1}, {1, 0}), 1000), 1000 / 400. + 1);
   EXPECT_DOUBLE_EQ(seconds(links.OfPairs({0, 1}, {1, 3}), 1000), 1000 / 50. + 1);
   EXPECT_DOUBLE_EQ(seconds(links.OfPairs({0, 1}, {1, 5}), 1000), 1000 / 10. + 7);
   // Groups of devices are as those of the mesh.
-  EXPECT_DOUBLE_EQ(links.OfGroup({0, 1, 2, 3}, Pattern::kRing).weight,
-                   of({1, 2}, Pattern::kRing).weight);
-  EXPECT_DOUBLE_EQ(links.OfGroup({1, 5}, Pattern::kPairwise).weight,
-                   of({0}, Pattern::kRing).weight);
+  EXPECT_DOUBLE_EQ(links.OfGroup({0, 1, 2, 3}, Collective::kAllGather).weight,
+                   of({1, 2}, Collective::kAllGather).weight);
+  EXPECT_DOUBLE_EQ(links.OfGroup({1, 5}, Collective::kAllToAll).weight,
+                   of({0}, Collective::kAllGather).weight);
 }
 
 TEST(Links, AnAxisOfTheSameBandwidthMayTakeLongerToBegin) {
@@ -151,14 +151,14 @@ TEST(Links, AnAxisOfTheSameBandwidthMayTakeLongerToBegin) {
   const CostModel cost = *ParseCostModel("bandwidth=100, latency=1, latency.data=5");
   ASSERT_TRUE(SetLinks(context, cost, &mesh).ok());
   Links& links = context.Get<Links>();
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).latency, 4);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).weight, 1);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).latency, 0);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).latency, 4);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).weight, 1);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Collective::kAllGather).latency, 0);
   const CostModel hosts =
       *ParseCostModel("latency=1, host_devices=2, network=1e9, network_latency=9");
   ASSERT_TRUE(SetLinks(context, hosts, &mesh).ok());
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).latency, 8);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).latency, 0);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).latency, 8);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Collective::kAllGather).latency, 0);
 }
 
 TEST(Links, TheFastestAxisIsTheFastestThereIs) {
@@ -169,16 +169,16 @@ TEST(Links, TheFastestAxisIsTheFastestThereIs) {
   const CostModel cost = *ParseCostModel("h100, bandwidth.data=25e9, bandwidth.model=225e9");
   ASSERT_TRUE(SetLinks(context, cost, &mesh).ok());
   Links& links = context.Get<Links>();
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).between_hosts, 0);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Pattern::kRing).weight, 2);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).between_hosts, 1);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).weight, 18);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Collective::kAllGather).between_hosts, 0);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(1)}, Collective::kAllGather).weight, 2);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).between_hosts, 1);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).weight, 18);
   // All axes have the same rates, and others than the machine.
   const CostModel same = *ParseCostModel("bandwidth=100, bandwidth.data=50, bandwidth.model=50");
   ASSERT_TRUE(SetLinks(context, same, &mesh).ok());
   EXPECT_FALSE(links.alike());
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).weight, 2);
-  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Pattern::kRing).between_hosts, 0);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).weight, 2);
+  EXPECT_EQ(links.Of(mesh, {mesh.FullAxis(0)}, Collective::kAllGather).between_hosts, 0);
 }
 
 TEST(Links, DevicesOfAnyOrderAreInTheDomainsOfTheirPlaces) {
@@ -189,10 +189,10 @@ TEST(Links, DevicesOfAnyOrderAreInTheDomainsOfTheirPlaces) {
   ASSERT_TRUE(SetLinks(context, *ParseCostModel("bandwidth.data=1e9"), &mesh).ok());
   Links& links = context.Get<Links>();
   EXPECT_FALSE(links.alike());
-  EXPECT_EQ(links.OfGroup({0, 4}, Pattern::kRing).weight, 1);
-  EXPECT_EQ(links.OfGroup({0, 1}, Pattern::kRing).weight, 50);
+  EXPECT_EQ(links.OfGroup({0, 4}, Collective::kAllGather).weight, 1);
+  EXPECT_EQ(links.OfGroup({0, 1}, Collective::kAllGather).weight, 50);
   // Devices that it does not have are on their own.
-  EXPECT_EQ(links.OfGroup({3, 8}, Pattern::kRing).weight, 50);
+  EXPECT_EQ(links.OfGroup({3, 8}, Collective::kAllGather).weight, 50);
 
   ASSERT_TRUE(SetLinks(context, *ParseCostModel("bandwidth.data=1e9"), nullptr).ok());
   EXPECT_TRUE(links.alike());

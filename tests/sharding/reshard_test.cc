@@ -115,6 +115,31 @@ TEST_F(ReshardTest, PartsOfAnAxisMoveWhereThatSendsLess) {
             "all-to-all dim 0 to dim 1 over {a:(2)2}: 8388608 bytes\n");
 }
 
+// Devices that have more than a shard of the target cut it out first, along whichever axes they are
+// alike, and most of them along axes that stay.
+TEST_F(ReshardTest, ReplicasAreCutIntoShardsOfTheTargetBeforeTheseMove) {
+  UseMesh({4, 2});
+  EXPECT_EQ(Describe({512, 512}, ",b", "b,a"),
+            "slice dim 1 over {a:(2)2}: 0 bytes\n"
+            "slice dim 0 over {a:(1)2}: 0 bytes\n"
+            "collective-permute: 65536 bytes\n");
+  EXPECT_EQ(Describe({512, 512}, "b,", "a,"),
+            "slice dim 0 over {a:(2)2}: 0 bytes\n"
+            "collective-permute: 131072 bytes\n");
+  EXPECT_EQ(Describe({512, 512}, "a,", "b,"),
+            "collective-permute: 131072 bytes\n"
+            "all-gather dim 0 over {a:(2)2}: 262144 bytes\n");
+}
+
+// One permute brings the shards to where an all-to-all of two axes makes the target of them.
+TEST_F(ReshardTest, APermuteLeadsToAnAllToAllOfSeveralAxes) {
+  UseMesh({2, 2, 2});
+  EXPECT_EQ(Describe({512, 512}, "ac,", ",abc"),
+            "slice dim 1 over {b}: 0 bytes\n"
+            "collective-permute: 65536 bytes\n"
+            "all-to-all dim 0 to dim 1 over {b, c}: 98304 bytes\n");
+}
+
 // In every dimension, with every tiling, and beside what is partial.
 TEST_F(ReshardTest, WhatOneMoveDoesIsWhatTheSearchFinds) {
   int single = 0;

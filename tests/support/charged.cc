@@ -52,6 +52,13 @@ double Slack(const Program& program, InstrId id, int collectives) {
 }  // namespace
 
 std::string WhyChargedOtherwise(const PartitionedProgram& program, const SpmdOptions& options) {
+  // What stands for a permute between some of the devices, for the sum of a size that devices do
+  // not divide, or for groups that are no grid may send more.
+  const BackendLimits& backend = options.cost.backend;
+  if (!backend.Has(Collective::kPermute) || !backend.Has(Collective::kAllReduce) ||
+      backend.groups != GroupForm::kAny) {
+    return "";
+  }
   const Program& global = program.global->program;
   const Module& m = global.module;
   const absl::flat_hash_set<LeafId> by_callbacks = SeenByCallbacks(program);

@@ -6,21 +6,39 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/iota_groups.h"
-#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace {
 
-// Which move sends as much. Of other collectives, each part of the operand goes to its device.
-MoveKind KindOf(Opcode opcode) {
-  const AsyncForms* const forms = FormsStartedBy(opcode);
-  const Opcode whole = forms == nullptr ? opcode : forms->whole;
-  if (whole == Opcode::kAllGather) return MoveKind::kAllGather;
-  return whole == Opcode::kAllReduce ? MoveKind::kAllReduce : MoveKind::kAllToAll;
-}
+struct CollectiveRow {
+  Opcode opcode;
+  Collective kind;
+};
+constexpr CollectiveRow kCollectives[] = {
+    {Opcode::kAllGather, Collective::kAllGather},
+    {Opcode::kAllReduce, Collective::kAllReduce},
+    {Opcode::kReduceScatter, Collective::kReduceScatter},
+    {Opcode::kAllToAll, Collective::kAllToAll},
+    {Opcode::kCollectivePermute, Collective::kPermute},
+    {Opcode::kCollectiveBroadcast, Collective::kBroadcast},
+    {Opcode::kRaggedAllToAll, Collective::kRaggedAllToAll},
+};
+static_assert(std::size(kCollectives) == kNumCollectives);
+
+// Of an op that is none, each part of the operand goes to its device.
+Collective KindOf(Opcode opcode) { return CollectiveOf(opcode).value_or(Collective::kAllToAll); }
 
 }  // namespace
+
+std::optional<Collective> CollectiveOf(Opcode opcode) {
+  const AsyncForms* const forms = FormsStartedBy(opcode);
+  const Opcode whole = forms == nullptr ? opcode : forms->whole;
+  for (const CollectiveRow& row : kCollectives) {
+    if (row.opcode == whole) return row.kind;
+  }
+  return std::nullopt;
+}
 
 double OperandBytes(const Module& module, const Instruction& collective) {
   double bytes = 0;
@@ -35,7 +53,7 @@ double BytesSent(const Module& module, const Instruction& collective, int64_t gr
                  int64_t num_devices) {
   const double bytes = OperandBytes(module, collective);
   if (collective.attrs->kind != AttrKind::kPermute) {
-    return CollectiveBytes(KindOf(collective.opcode), bytes,
+    return CollectiveSends(KindOf(collective.opcode), bytes,
                            static_cast<double>(std::max<int64_t>(group_size, 1)));
   }
   const auto& attrs = collective.as<PermuteAttrs>();
@@ -43,7 +61,7 @@ double BytesSent(const Module& module, const Instruction& collective, int64_t gr
   for (size_t k = 0; k < attrs.sources.size(); ++k) {
     senders += attrs.sources[k] != attrs.targets[k];
   }
-  return CollectiveBytes(MoveKind::kPermute, bytes, /*g=*/2) * static_cast<double>(senders) /
+  return bytes * static_cast<double>(senders) /
          static_cast<double>(std::max<int64_t>(num_devices, 1));
 }
 
@@ -62,7 +80,7 @@ Crossing CrossingOf(const Module& module, const Instruction& collective, int64_t
   if (group.empty()) {
     for (int64_t d = 0; d < num_devices; ++d) group.push_back(d);
   }
-  return links.OfGroup(group, PatternOf(KindOf(collective.opcode)));
+  return links.OfGroup(group, KindOf(collective.opcode));
 }
 
 }  // namespace internal

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/spmd/callbacks/callback_context.h"
+#include "shardcall/partitioner/spmd/localize/group_collectives.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/links.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -23,7 +25,7 @@ absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes));
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
-  if (!EngineReduces(op, ops_.builder().type(x.id))) {
+  if (!EngineReduces(op, ops_.builder().type(x.id)) || LacksSome()) {
     ops_.emitter().set_cause(cause_);
     return LocalValue{ops_.emitter().AllReduce(x.id, axes, op)};
   }
@@ -34,6 +36,10 @@ absl::StatusOr<LocalValue> CallbackContext::AllReduce(LocalValue x, PartialOp op
 absl::StatusOr<LocalValue> CallbackContext::AllGather(LocalValue x, int dim, Axes axes) {
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim));
   if (AxesSize(axes) == 1) return x;
+  if (LacksSome()) {
+    ops_.emitter().set_cause(cause_);
+    return LocalValue{ops_.emitter().AllGather(x.id, dim, axes)};
+  }
   const ReplicaGroups& groups = ops_.emitter().Groups(axes);
   return Collective(builder_.AllGather(x.id, dim, groups, NextChannel()), groups);
 }
@@ -43,7 +49,7 @@ absl::StatusOr<LocalValue> CallbackContext::ReduceScatter(LocalValue x, int dim,
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, dim, AxesSize(axes)));
   SHARDCALL_RETURN_IF_ERROR(CheckReduction(x, op));
   if (AxesSize(axes) == 1) return x;
-  if (!EngineReduces(op, ops_.builder().type(x.id))) {
+  if (!EngineReduces(op, ops_.builder().type(x.id)) || LacksSome()) {
     ops_.emitter().set_cause(cause_);
     return LocalValue{ops_.emitter().ReduceScatter(x.id, dim, axes, op)};
   }
@@ -56,9 +62,7 @@ absl::StatusOr<LocalValue> CallbackContext::AllToAll(LocalValue x, int split, in
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, split, m));
   SHARDCALL_RETURN_IF_ERROR(Check(x, axes, join));
   if (m == 1) return x;
-  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
-  if (split == join)
-    return Collective(builder_.AllToAll(x.id, split, groups, NextChannel()), groups);
+  if (split == join) return Exchanged(x, split, axes);
   const Shape* shape = ops_.builder().shape(x.id);
   Dims cut, permutation, merged;
   for (int d = 0; d < shape->rank(); ++d) {
@@ -74,9 +78,7 @@ absl::StatusOr<LocalValue> CallbackContext::AllToAll(LocalValue x, int split, in
     if (d != split) permutation.push_back(d);
   }
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId blocks, builder_.Reshape(x.id, cut));
-  SHARDCALL_ASSIGN_OR_RETURN(
-      const LocalValue moved,
-      Collective(builder_.AllToAll(blocks, split, groups, NextChannel()), groups));
+  SHARDCALL_ASSIGN_OR_RETURN(const LocalValue moved, Exchanged({blocks}, split, axes));
   SHARDCALL_ASSIGN_OR_RETURN(const InstrId turned, builder_.Transpose(moved.id, permutation));
   return Made(builder_.Reshape(turned, merged));
 }
@@ -102,6 +104,10 @@ absl::StatusOr<LocalValue> CallbackContext::CollectivePermute(
     }
   }
   ops_.emitter().set_cause(cause_);
+  if (LacksSome()) {
+    return LocalValue{
+        SendPairs(ops_.emitter(), x.id, sources, targets, &ops_.emitter().Groups(axes))};
+  }
   SHARDCALL_ASSIGN_OR_RETURN(
       const LocalValue y, Made(builder_.CollectivePermute(x.id, sources, targets, NextChannel())));
   ops_.emitter().Record(y.id, view_.mesh->num_devices(), 1);
@@ -119,6 +125,17 @@ absl::StatusOr<LocalValue> CallbackContext::Reshard(LocalValue x, const Shape* g
   SHARDCALL_RETURN_IF_ERROR(CheckWhole(to));
   SHARDCALL_RETURN_IF_ERROR(CheckShard(x, global, from, "the value to reshard"));
   return LocalValue{ops_.ReshardInCall(cause_, x.id, global, from, to)};
+}
+
+bool CallbackContext::LacksSome() const { return !ops_.context().Get<Links>().backend().has_all(); }
+
+absl::StatusOr<LocalValue> CallbackContext::Exchanged(LocalValue x, int split, Axes axes) {
+  const ReplicaGroups& groups = ops_.emitter().Groups(axes);
+  if (LacksSome()) {
+    ops_.emitter().set_cause(cause_);
+    return LocalValue{GroupCollectives(ops_.emitter(), groups).AllToAll(x.id, split)};
+  }
+  return Collective(builder_.AllToAll(x.id, split, groups, NextChannel()), groups);
 }
 
 absl::StatusOr<LocalValue> CallbackContext::Made(absl::StatusOr<InstrId> id) const {

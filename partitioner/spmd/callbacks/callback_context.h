@@ -82,6 +82,9 @@ class CallbackContext : public PartitionContext {
   // The instruction that the builder made, or its error; Collective also records it.
   ValueOr Made(absl::StatusOr<InstrId> id) const;
   ValueOr Collective(absl::StatusOr<InstrId> id, const ReplicaGroups& groups);
+  // Whether the backend lacks some collectives, so that the emitter's stand for them.
+  bool LacksSome() const;
+  ValueOr Exchanged(LocalValue x, int split, Axes axes);  // an all-to-all
 
   absl::Status CheckDim(const Shape* global, const Sharding* sharding, int dim) const;
   absl::Status CheckIndex(int i, size_t size, absl::string_view what) const;

@@ -6,6 +6,7 @@
 
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/exchange.h"
+#include "shardcall/partitioner/spmd/localize/group_collectives.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/reshard/permute_sources.h"
@@ -140,9 +141,7 @@ InstrId Emitter::EmitAllToAll(InstrId x, const Shape* global, const Move& move) 
     split.push_back(d == q ? tile_q : shape->dim(d));
   }
   x = b_.Reshape(x, split);
-  const ReplicaGroups& groups = Groups(move.axes);
-  x = b_.AllToAll(x, q, groups, shared_.next_channel++);
-  Record(x, groups.group_size, groups.num_groups);
+  x = GroupCollectives(*this, Groups(move.axes)).AllToAll(x, q);
   // The block dimension goes right before p.
   Dims permutation;
   const int p_at = p < q ? p : p + 1;
@@ -167,9 +166,7 @@ InstrId Emitter::EmitPermute(InstrId x, const Move& move) {
   targets.reserve(n);
   for (int64_t p = 0; p < n; ++p) targets.push_back(move.after->mesh()->order().DeviceAt(p));
   if (sources == targets) return x;
-  const InstrId r = b_.CollectivePermute(x, sources, targets, shared_.next_channel++);
-  Record(r, n, 1);
-  return r;
+  return SendPairs(*this, x, sources, targets);
 }
 
 }  // namespace internal

@@ -6,6 +6,7 @@
 
 #include "shardcall/partitioner/ir/build/async_pair.h"
 #include "shardcall/partitioner/ir/shapes/collective_bytes.h"
+#include "shardcall/partitioner/spmd/localize/group_collectives.h"
 #include "shardcall/partitioner/spmd/localize/numbered.h"
 #include "shardcall/sharding/base/status.h"
 
@@ -193,9 +194,7 @@ ReplicaGroups Emitter::MakeGroups(absl::Span<const AxisRef> axes) {
   return groups;
 }
 
-// Reduces the parts of all devices over the new dimension `dim` that holds them.
-InstrId Emitter::ReduceParts(InstrId parts, int dim, PartialOp op) {
-  const Opcode monoid = MonoidOf(op);
+InstrId Emitter::ReduceParts(InstrId parts, int dim, Opcode monoid) {
   const InstrId identity = b_.Identity(monoid, b_.type(parts), ZeroSign::kExact);
   return b_.Reduce(parts, identity, {dim}, monoid);
 }
@@ -204,19 +203,13 @@ InstrId Emitter::AllReduce(InstrId x, absl::Span<const AxisRef> axes, PartialOp 
   if (!EngineReduces(op, b_.type(x))) {
     Dims dims{1};
     dims.insert(dims.end(), b_.shape(x)->dims().begin(), b_.shape(x)->dims().end());
-    return ReduceParts(AllGather(b_.Reshape(x, dims), 0, axes), 0, op);
+    return ReduceParts(AllGather(b_.Reshape(x, dims), 0, axes), 0, MonoidOf(op));
   }
-  const ReplicaGroups& groups = Groups(axes);
-  const InstrId r = b_.AllReduce(x, groups, shared_.next_channel++, MonoidOf(op));
-  Record(r, groups.group_size, groups.num_groups);
-  return r;
+  return GroupCollectives(*this, Groups(axes)).AllReduce(x, MonoidOf(op));
 }
 
 InstrId Emitter::AllGather(InstrId x, int dim, absl::Span<const AxisRef> axes) {
-  const ReplicaGroups& groups = Groups(axes);
-  const InstrId r = b_.AllGather(x, dim, groups, shared_.next_channel++);
-  Record(r, groups.group_size, groups.num_groups);
-  return r;
+  return GroupCollectives(*this, Groups(axes)).AllGather(x, dim);
 }
 
 InstrId Emitter::SendShards(InstrId x, absl::Span<const AxisRef> axes,
@@ -228,10 +221,7 @@ InstrId Emitter::SendShards(InstrId x, absl::Span<const AxisRef> axes,
       targets.push_back(group[target]);
     }
   }
-  const int64_t shards = AxesSize(axes);
-  const InstrId got = b_.CollectivePermute(x, sources, targets, shared_.next_channel++);
-  Record(got, shards, mesh_->num_devices() / shards);
-  return got;
+  return SendPairs(*this, x, sources, targets, &Groups(axes));
 }
 
 InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op) {
@@ -241,13 +231,10 @@ InstrId Emitter::ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axe
     Dims split(b_.shape(x)->dims().begin(), b_.shape(x)->dims().end());
     split[dim] /= groups.group_size;
     split.insert(split.begin() + dim, groups.group_size);
-    const InstrId parts = b_.AllToAll(b_.Reshape(x, split), dim, groups, shared_.next_channel++);
-    Record(parts, groups.group_size, groups.num_groups);
-    return ReduceParts(parts, dim, op);
+    const InstrId parts = GroupCollectives(*this, groups).AllToAll(b_.Reshape(x, split), dim);
+    return ReduceParts(parts, dim, MonoidOf(op));
   }
-  const InstrId r = b_.ReduceScatter(x, dim, groups, shared_.next_channel++, MonoidOf(op));
-  Record(r, groups.group_size, groups.num_groups);
-  return r;
+  return GroupCollectives(*this, groups).ReduceScatter(x, dim, MonoidOf(op));
 }
 
 void Emitter::Record(InstrId id, int64_t group_size, int64_t num_groups) {

@@ -86,6 +86,8 @@ class Emitter {
   InstrId SendShards(InstrId x, absl::Span<const AxisRef> axes,
                      absl::Span<const std::pair<int64_t, int64_t>> pairs);
   InstrId ReduceScatter(InstrId x, int dim, absl::Span<const AxisRef> axes, PartialOp op);
+  // Reduces dimension `dim`, which holds a part of each device.
+  InstrId ReduceParts(InstrId parts, int dim, Opcode monoid);
   // Records a collective that was emitted by other code.
   void Record(InstrId id, int64_t group_size, int64_t num_groups);
   // The same, with the replica groups that the instruction itself has, or else all devices.
@@ -97,7 +99,6 @@ class Emitter {
   ReplicaGroups MakeGroups(absl::Span<const AxisRef> axes);
   // The collective that an instruction is, or that it starts.
   const Instruction& Collective(InstrId id) const;
-  InstrId ReduceParts(InstrId parts, int dim, PartialOp op);
   InstrId EmitMove(InstrId x, const Shape* global, const Move& move);
   // x with tiles of `tile` elements of dimension d, which is sharded as in `s`.
   InstrId Retile(InstrId x, const Shape* global, int d, const Sharding* s, int64_t tile);

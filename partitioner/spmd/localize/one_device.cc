@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/spmd/localize/group_collectives.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/plan/transfers.h"
 #include "shardcall/sharding/base/status.h"
@@ -11,38 +12,6 @@
 namespace shardcall {
 inline namespace internal {
 namespace {
-
-ElementType BitsOfSize(int bits) {
-  switch (bits) {
-    case 4: return ElementType::kU4;
-    case 8: return ElementType::kU8;
-    case 16: return ElementType::kU16;
-    case 32: return ElementType::kU32;
-    default: return ElementType::kU64;
-  }
-}
-
-// All but one device of a group along `free` hold zeros, so the sum of the bits is that device's
-// value, bit for bit, including negative zeros and NaNs. NCCL has no sums of 4 and 16 bits: those
-// are widened.
-InstrId FromDevice(OpBuilder& ops, InstrId x, absl::Span<const AxisRef> free) {
-  GraphBuilder& b = ops.builder();
-  const ElementType type = b.type(x);
-  if (IsComplex(type)) {
-    const InstrId re = FromDevice(ops, b.Unary(Opcode::kReal, x), free);
-    const InstrId im = FromDevice(ops, b.Unary(Opcode::kImag, x), free);
-    return b.Binary(Opcode::kComplex, re, im);
-  }
-  if (type == ElementType::kPred) return ops.emitter().AllReduce(x, free, PartialOp::kOr);
-  if (IsFloat(type)) {
-    const InstrId bits = b.BitcastConvert(x, BitsOfSize(ElementTypeBits(type)));
-    return b.BitcastConvert(FromDevice(ops, bits, free), type);
-  }
-  const int width = ElementTypeBits(type);
-  if (width == 8 || width >= 32) return ops.emitter().AllReduce(x, free, PartialOp::kSum);
-  const InstrId wide = b.Convert(x, width < 8 ? ElementType::kS8 : ElementType::kS32);
-  return b.Convert(ops.emitter().AllReduce(wide, free, PartialOp::kSum), type);
-}
 
 // What the other devices hold: all bits zero, which is not the number 0 in a type that has none.
 InstrId NotHere(GraphBuilder& b, const Shape* leaf) {
@@ -56,7 +25,7 @@ InstrId BroadcastResult(OpBuilder& ops, InstrId id, int flat, InstrId value, int
                         absl::Span<const AxisRef> free) {
   ops.emitter().set_cause({CollectiveCause::Kind::kResult, id, flat});
   const size_t before = ops.records().size();
-  value = FromDevice(ops, value, free);
+  value = GroupCollectives(ops.emitter(), ops.emitter().Groups(free)).FromOne(value);
   double bytes = 0;
   for (size_t k = before; k < ops.records().size(); ++k) bytes += ops.records()[k].bytes_moved;
   ops.CheckBytes(bytes, [&] {

@@ -41,9 +41,9 @@ bool SumOverDim(const OpQuery& op, int t, int d, int out, int out_dim, ShardingR
 }
 
 void Candidate::AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
-                           absl::Span<const AxisRef> axes, Pattern pattern) {
+                           absl::Span<const AxisRef> axes, Collective c) {
   Links& links = context.Get<Links>();
-  emitted.push_back(links.Over(links.Of(mesh, axes, pattern), bytes));
+  emitted.push_back(links.Over(links.Of(mesh, axes, c), bytes));
 }
 
 void Candidate::AddReshard(Context& context, const Shape* global, const Sharding* from,
@@ -69,8 +69,8 @@ Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
     const double row = shard / static_cast<double>(e.ranges.tile);
     const double bytes = SentBytes(plan, e.ranges, row);
     Links& links = context.Get<Links>();
-    const Crossing over =
-        links.Of(*state.mesh(), state.dim(e.dim), plan.gather ? Pattern::kRing : Pattern::kShift);
+    const Crossing over = links.Of(*state.mesh(), state.dim(e.dim),
+                                   plan.gather ? Collective::kAllGather : Collective::kPermute);
     out += links.Over(over, bytes, plan.num_collectives);
     shard = row * static_cast<double>(e.ranges.length);
   }
@@ -87,7 +87,7 @@ void AddEmittedExchange(Context& context, const ShardRanges& ranges, double row_
   for (const RangePart& p : plan.parts) {
     if (p.own || p.pairs.empty()) continue;
     candidate->AddEmitted(context, SentBytes(p, row_bits) / static_cast<double>(ranges.num_shards),
-                          mesh, state.dim(dim), Pattern::kShift);
+                          mesh, state.dim(dim), Collective::kPermute);
   }
 }
 

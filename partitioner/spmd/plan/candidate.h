@@ -88,7 +88,7 @@ struct Candidate {
 
   // Adds a collective that the strategy emits over some axes of `mesh`.
   void AddEmitted(Context& context, double bytes, const BaseMesh& mesh,
-                  absl::Span<const AxisRef> axes, Pattern pattern = Pattern::kRing);
+                  absl::Span<const AxisRef> axes, Collective c = Collective::kAllGather);
   // Adds the reshard of a value of the strategy's own.
   void AddReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to);
 };

@@ -15,6 +15,10 @@ namespace {
 // Combinations of places of a value's axes.
 constexpr double kMostPlaced = 256;
 
+// How much of a dimension may be padding where shards do not divide it: what devices compute for
+// nothing, and send, if the value goes elsewhere.
+constexpr double kMostPadding = 1.0 / 8;
+
 }  // namespace
 
 void StateOffers::Add(LeafId leaf, const Sharding* state) {
@@ -29,7 +33,9 @@ void StateOffers::Add(LeafId leaf, const Sharding* state) {
   if (absl::c_linear_search(value.states, state)) return;
   const Shape* const shape = program.LeafShape(leaf);
   for (int d = 0; d < state->rank(); ++d) {
-    if (shape->dim(d) % state->num_shards(d) != 0) return;
+    const int64_t shards = state->num_shards(d), size = shape->dim(d);
+    const int64_t padding = CeilDiv(size, shards) * shards - size;
+    if (static_cast<double>(padding) > kMostPadding * static_cast<double>(size)) return;
   }
   value.states.push_back(state);
   added_.push_back({v, state});

@@ -183,6 +183,22 @@ TEST(CheaperStates, AnOrderOfConflictsThatIsGivenMeansWhatIsPropagated) {
   EXPECT_TRUE((*p)->global->shardings.propagated.empty());
 }
 
+// Both FFTs run along whole rows and whole columns: the 513 columns between them are on 8 devices,
+// though these do not divide them.
+TEST(CheaperStates, UnevenShardsAreTriedWhereLittleOfThemIsPadding) {
+  constexpr char kFfts[] = R"(HloModule m, num_partitions=8
+ENTRY main {
+  a = f32[1024,1024] parameter(0), sharding={devices=[8,1]<=[8]}
+  f = c64[1024,513] fft(a), fft_type=RFFT, fft_length={1024,1024}
+  m = c64[1024,513] negate(f)
+  ROOT r = f32[1024,1024] fft(m), fft_type=IRFFT, fft_length={1024,1024}, sharding={devices=[8,1]<=[8]}
+})";
+  constexpr double kExchange = 8.0 * 128 * 520 * 7 / 8;
+  EXPECT_EQ(Bytes(kFfts, StateSearch::kNone), 4 * kExchange);
+  EXPECT_EQ(Bytes(kFfts), 2 * kExchange);
+  EXPECT_EQ(ShardingOf(*Partitioned(kFfts), "m"), "[{}, {\"x0\"}]");
+}
+
 TEST(CheaperStates, ReportAndReasonsSayWhatWasChosen) {
   const auto p = Partitioned(kSum);
   Reasons reasons(p->global->program, p->global->shardings);

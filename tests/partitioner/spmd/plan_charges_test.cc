@@ -79,14 +79,13 @@ TEST(PlanCharges, SumsStayWithinHosts) {
     return std::make_pair(bytes, between_hosts);
   };
   constexpr double kKiB = 1024;
-  EXPECT_EQ(sent("h100"), std::make_pair(928 * kKiB, 0.0));
-  // x's half of the contraction is taken; only the sum over both hosts leaves them.
-  EXPECT_EQ(sent("h100, host_devices=8, network=5e9"),
-            std::make_pair((3584 + 256) * kKiB, 256 * kKiB));
+  EXPECT_EQ(sent("h100"), std::make_pair(704 * kKiB, 0.0));
+  // Only the sum over both hosts leaves them.
+  EXPECT_EQ(sent("h100, host_devices=8, network=5e9"), std::make_pair(704 * kKiB, 256 * kKiB));
   // The same machine by the axes of the mesh, x0 of 2 hosts and x1 of 8 devices.
   for (const char* axes : {"h100, bandwidth.x0=5e9", "bandwidth.x0=5e9, bandwidth.x1=450e9",
                            "h100, bandwidth=5e9, bandwidth.x1=450e9"}) {
-    EXPECT_EQ(sent(axes), std::make_pair((3584 + 256) * kKiB, 256 * kKiB)) << axes;
+    EXPECT_EQ(sent(axes), std::make_pair(704 * kKiB, 256 * kKiB)) << axes;
   }
 }
 

@@ -201,14 +201,14 @@ TEST(Reshard, ValuesWantedInSeveralShardings) {
                 .no_fallback = true});
 }
 
-// From 4 shards along one axis to 2 along another. Each is cut in two, so that there are 8 of 320
-// bytes: 6 devices exchange theirs, and 4 devices gather what becomes one shard.
-TEST(Reshard, IsCutBeforeItIsGathered) {
+// From 4 shards along one axis to 2 along another: half of the devices get another quarter, such
+// that each half has both of its quarters along one axis, and gathers them.
+TEST(Reshard, IsPermutedBeforeItIsGathered) {
   EXPECT_EQ(BytesMoved(R"(
   x = f32[64,10] parameter(0), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
   ROOT r = f32[64,10] copy(x), sharding={devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}
 )"),
-            3 * 320 + 6.0 / 8 * 320);
+            640 / 2 + 640);
 }
 
 }  // namespace

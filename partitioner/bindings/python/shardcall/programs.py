@@ -192,8 +192,10 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         seconds, trips of loops that state none), or both, the name first (E211); with
         'host_devices=8,network=50e9' devices 0 to 7 share a host, and each sends so many bytes per
         second to other hosts ('network_latency=1e-5' may follow); with 'bandwidth.data=25e9,
-        latency.data=1e-5,bandwidth.model=400e9' axes of the mesh have rates of their own; '': an
-        accelerator with 50e9 bytes per second between devices.
+        latency.data=1e-5,bandwidth.model=400e9' axes of the mesh have rates of their own; with
+        'collectives=all-gather+all-reduce,groups=grid' no other collectives and groups are used
+        (E214 for those of the program itself that nothing stands for); '': an accelerator with
+        50e9 bytes per second between devices, and all collectives.
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs the shardings of values that nothing annotates are chosen together
         by cost, in place of those that propagation gives: 'none'; 'small', those of up to 200

@@ -102,7 +102,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   for (const Round& round : MergeExchange(n)) {
     const double share = 2.0 * static_cast<double>(round.size()) / static_cast<double>(n);
     for (double bytes : sent) {
-      c->AddEmitted(context, share * bytes, *s.mesh(), s.dim(d), Pattern::kShift);
+      c->AddEmitted(context, share * bytes, *s.mesh(), s.dim(d), Collective::kPermute);
     }
   }
   return true;
