@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/generated_values.h"
 #include "shardcall/partitioner/ir/attribute_records.h"
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/feeds.h"
@@ -30,6 +31,7 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       ops_(program, rules, options, &result_.module),
       values_(program.leaves.num_leaves()),
       copy_slot_(program.leaves.num_leaves(), -1),
+      generated_(GeneratedValues(program.module)),
       computation_map_(program.module.num_computations()),
       caller_(program.module.num_computations()),
       control_edges_(program.module, &result_.module),
@@ -61,8 +63,10 @@ void Localizer::AddCopy(LeafId canonical, InstrId id, const Sharding* state) {
     copies_.emplace_back();
     copied_.push_back(canonical);
   }
-  for (const Value& known : copies_[slot]) {
-    if (known.state == state) return;
+  for (Value& known : copies_[slot]) {
+    if (known.state != state) continue;
+    if (!known.id.valid()) known.id = id;  // it was to be generated
+    return;
   }
   copies_[slot].push_back({id, state});
 }
@@ -130,7 +134,7 @@ InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const Collectiv
   if (const CopyList* copies = CopiesOf(leaf)) {
     absl::InlinedVector<const Sharding*, 4> states;
     for (const Value& copy : *copies) {
-      if (copy.state == to) return copy.id;
+      if (copy.state == to && copy.id.valid()) return copy.id;
       states.push_back(copy.state);
     }
     const ReshardChoice choice = CheapestReshard(context_, shape, stored.state, states, to);
@@ -138,9 +142,49 @@ InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const Collectiv
       if (copy.state == choice.from) from = copy;
     }
   }
+  if (!from.id.valid()) {
+    const InstrId made = Generate(leaf, to);
+    AddCopy(leaf, made, to);
+    return made;
+  }
   const InstrId value = Reshard(from.id, shape, from.state, to, cause, leaf, stored.state);
   AddCopy(leaf, value, to);
   return value;
+}
+
+InstrId Localizer::Generate(LeafId leaf, const Sharding* to) {
+  InstrId id = leaves_.instr(leaf);
+  while (!generated_[id.value]) id = global_.operand(id, 0);  // of an annotation
+  const Instruction& instr = global_.instr(id);
+  absl::InlinedVector<const Sharding*, 4> need;
+  for (InstrId o : global_.operands(id)) {
+    const int rank = global_.instr(o).shape->rank();
+    const bool broadcast = instr.opcode == Opcode::kBroadcast;
+    if (!broadcast && rank == to->rank()) {
+      need.push_back(to);
+      continue;
+    }
+    ShardingBuilder of_operand(to->mesh(), rank);  // of a scalar, as a clamp has, or in dimensions
+    of_operand.manual.assign(to->manual().begin(), to->manual().end());
+    Ints dims;
+    if (broadcast) dims = instr.as<DimensionsAttrs>().dimensions;
+    for (int d = 0; d < rank; ++d) {
+      const absl::Span<const AxisRef> axes = to->dim(static_cast<int>(dims[d]));
+      of_operand.dims[d].assign(axes.begin(), axes.end());
+    }
+    need.push_back(of_operand.Intern(context_));
+  }
+  Decision d;
+  d.strategy = &StrategyOf(instr.opcode);
+  d.operands = need;
+  d.produced = d.final = absl::MakeConstSpan(&to, 1);
+  LocalOp op{id, instr, d, {}, {}, {LocalShape(context_, instr.shape, to)}};
+  for (size_t k = 0; k < need.size(); ++k) {
+    const InstrId o = global_.operand(id, static_cast<int>(k));
+    op.operands.push_back(Get(o, 0, need[k], {CollectiveCause::Kind::kOperand, id, 0}));
+    op.operand_shapes.push_back(global_.instr(o).shape);
+  }
+  return d.strategy->emit(ops_, op)[0];
 }
 
 void Localizer::StoreResults(InstrId id, const Decision& d, absl::Span<const InstrId> produced) {
@@ -248,6 +292,11 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
   if (!ops_.status().ok()) return ops_.status();
   CheckExchanges(id, first);
   StoreResults(id, d, produced);
+  if (generated_[id.value] && d.final[0]->mesh() == program_.mesh && d.final[0]->HasShardedDim()) {
+    const Sharding& stored = *d.final[0];
+    AddCopy(leaves_.canonical(id, 0), InstrId(),
+            ReplicatedSharding(context_, stored.mesh(), stored.rank(), stored.manual()));
+  }
   return ops_.status();
 }
 

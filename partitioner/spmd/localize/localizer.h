@@ -54,6 +54,9 @@ class Localizer {
   using CopyList = absl::InlinedVector<Value, 3>;
   // The leaf's value under other shardings, in order of creation; null if there are none.
   const CopyList* CopiesOf(LeafId canonical) const;
+  // The part of a generated value that `to` gives this device. `leaf` is the value's, or that of an
+  // annotation of it.
+  InstrId Generate(LeafId leaf, const Sharding* to);
   void AddCopy(LeafId canonical, InstrId id, const Sharding* state);
   void DropCopies(LeafId canonical) {
     if (copy_slot_[canonical.value] >= 0) copies_[copy_slot_[canonical.value]].clear();
@@ -104,6 +107,7 @@ class Localizer {
   std::vector<CopyList> copies_;
   std::vector<int32_t> copy_slot_;       // by canonical leaf
   std::vector<LeafId> copied_;           // by slot
+  std::vector<bool> generated_;          // by instruction
   std::vector<CompId> computation_map_;  // of the computations that are partitioned
   std::vector<InstrId> caller_;          // by computation: the instruction that calls it
   ControlEdges control_edges_;

@@ -65,6 +65,15 @@ const Copies* CopyTable::AfterResult(const Shape* shape, const Sharding* produce
   return Intern(states);
 }
 
+const Copies* CopyTable::WithGenerated(const Sharding* stored, const Copies* copies,
+                                       const Sharding* whole) {
+  if (stored == whole) return copies;
+  StateList states;
+  if (copies != nullptr) states.assign(copies->states.begin(), copies->states.end());
+  if (std::find(states.begin(), states.end(), whole) == states.end()) states.push_back(whole);
+  return Intern(states);
+}
+
 const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
   if (states.empty()) return nullptr;
   uint64_t hash = states.size();

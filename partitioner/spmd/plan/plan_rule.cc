@@ -50,7 +50,8 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
     WarnOfLackingResults(id, *entry->decision);
     CheckUneven(id, *entry->decision);
   }
-  if (entry->moves) table_.NoteCopies(id, PlanKind::kRule, *entry->decision);
+  if (entry->moves || table_.IsGenerated(id))
+    table_.NoteCopies(id, PlanKind::kRule, *entry->decision);
   table_.SetDecision(id, PlanKind::kRule, entry->decision);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/generated_values.h"
 #include "shardcall/partitioner/ir/analysis/peak_memory.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
@@ -30,6 +31,7 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       max_memory_(options.max_memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
+      generated_(GeneratedValues(program.module)),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {
   plan_.ops.resize(module_.num_instructions());
@@ -206,6 +208,10 @@ void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
                 made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
                     ? nullptr
                     : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made, d.final[k]));
+    if (IsGenerated(id) && d.final[k]->mesh() == program_.mesh && d.final[k]->HasShardedDim()) {
+      copies_.Set(now, copies_.WithGenerated(d.final[k], copies_.of(now),
+                                             Replicated(id, module_.instr(id).shape)));
+    }
   }
 }
 

@@ -53,6 +53,8 @@ class PlanTable {
   // stays empty if no operand has any.
   States OperandStates(InstrId id, CopyList* copies = nullptr) const;
   Shapes OperandShapes(InstrId id) const;
+  // Whether devices can generate any part of it (ir/analysis/generated_values.h).
+  bool IsGenerated(InstrId id) const { return generated_[id.value]; }
   // How many operands `id` is.
   uint32_t num_uses(InstrId id) const { return num_uses_[id.value]; }
   // The instruction that reads `id` last; invalid if none does.
@@ -105,8 +107,9 @@ class PlanTable {
   Context& context_;
   Plan plan_;
   CopyTable copies_;
-  std::vector<uint32_t> num_uses_;  // by instruction
-  std::vector<InstrId> last_user_;  // by instruction
+  const std::vector<bool> generated_;  // by instruction
+  std::vector<uint32_t> num_uses_;     // by instruction
+  std::vector<InstrId> last_user_;     // by instruction
 };
 
 }  // namespace internal

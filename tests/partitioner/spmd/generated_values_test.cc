@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that are made of constants and iotas, wanted in several shardings: each device makes its
+// part of each, and nothing is sent.
+#include "shardcall/partitioner/ir/analysis/generated_values.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/partitioner/spmd/plan_testing.h"
+
+namespace shardcall {
+namespace {
+
+// Zeros of two moments of one parameter, as an optimizer begins with, and a table of positions.
+constexpr char kTwice[] = R"(
+  zero = f32[] constant(0)
+  z = f32[@A,@B] broadcast(zero), dimensions={}
+  a = f32[@A,@B] copy(z)<0:2>
+  b = f32[@A,@B] copy(z)<1:2>
+  i = s32[@A] iota(), iota_dimension=0
+  f = f32[@A] convert(i)
+  s = f32[@A] multiply(f, f)
+  t = f32[@A,@B] broadcast(s), dimensions={0}
+  low = f32[] constant(3)
+  high = f32[] constant(40)
+  c = f32[@A,@B] clamp(low, t, high)
+  d = f32[@A,@B] negate(c)<0:2>
+  e = f32[@A,@B] negate(c)<1:2>
+  g = f32[@A,@B] custom-call(c), custom_call_target="Sharding"<1:2>
+  h = f32[@A,@B] negate(g)<0:2>
+  ROOT r = (f32[@A,@B], f32[@A,@B], f32[@A,@B], f32[@A,@B], f32[@A,@B]) tuple(a, b, d, e, h)
+)";
+
+TEST(GeneratedValues, AreMadeInEveryShardingThatIsWanted) {
+  VerifyFamily({.text = kTwice,
+                .sizes = {{{'A', 8}, {'B', 16}}, {{'A', 5}, {'B', 3}}, {{'A', 1}, {'B', 9}}},
+                .meshes = {{{4, 2}}, {{6}}, {{2, 2, 2}}},
+                .max_cases = 200,
+                .no_fallback = true});
+}
+
+TEST(GeneratedValues, SendNothing) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[64,32] parameter(0), sharding={devices=[8,1]<=[8]}
+  i = f32[64] iota(), iota_dimension=0
+  t = f32[64,32] broadcast(i), dimensions={0}
+  c = f32[64,32] cosine(t)
+  rows = f32[64,32] multiply(c, x), sharding={devices=[8,1]<=[8]}
+  y = f32[64,32] parameter(1), sharding={devices=[1,8]<=[8]}
+  columns = f32[64,32] multiply(c, y), sharding={devices=[1,8]<=[8]}
+  z = f32[64,32] parameter(2)
+  whole = f32[64,32] multiply(c, z), sharding={replicated}
+  ROOT r = (f32[64,32], f32[64,32], f32[64,32]) tuple(rows, columns, whole), sharding={{devices=[8,1]<=[8]}, {devices=[1,8]<=[8]}, {replicated}}
+)"),
+            0);
+}
+
+TEST(GeneratedValues, AreThoseOfAFewElementwiseOps) {
+  std::string text = R"(HloModule m
+ENTRY main {
+  x = f32[8] parameter(0)
+  i = f32[8] iota(), iota_dimension=0
+  one = f32[] constant(1)
+  list = f32[8] constant({1,2,3,4,5,6,7,8})
+  o = f32[8] broadcast(one), dimensions={}
+  s = f32[8] add(i, o)
+  t = f32[8] add(i, x)
+  l = f32[8] add(i, list)
+  n = f32[8] rng(one, one), distribution=rng_uniform
+  a0 = f32[8] negate(s)
+)";
+  for (int k = 1; k < 40; ++k) {
+    text += "  a" + std::to_string(k) + " = f32[8] negate(a" + std::to_string(k - 1) + ")\n";
+  }
+  const auto module = ParseText(text + "  ROOT r = f32[8] add(a39, t)\n}\n");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const std::vector<bool> generated = internal::GeneratedValues(*module);
+  const auto is = [&](absl::string_view name) {
+    for (int k = 0; k < module->num_instructions(); ++k) {
+      if (module->instr(InstrId(k)).name == name) return static_cast<bool>(generated[k]);
+    }
+    ADD_FAILURE() << name;
+    return false;
+  };
+  for (const char* name : {"i", "one", "o", "s", "a0", "a20"}) EXPECT_TRUE(is(name)) << name;
+  for (const char* name : {"x", "list", "t", "l", "n", "a30"}) EXPECT_FALSE(is(name)) << name;
+}
+
+}  // namespace
+}  // namespace shardcall
