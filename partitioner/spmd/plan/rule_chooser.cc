@@ -307,6 +307,8 @@ std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
       after *= taken->num_shards(d);
     }
     if (after >= before) continue;
+    const Copies* const at_hand = CopiesAt(op.copies, t);
+    if (table_.ReshardTraffic(op.shapes[t], from, at_hand, taken).bytes == 0) continue;
     const TensorFactors& tensor = op.rule->tensor(t);
     std::string reason;
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {

@@ -144,7 +144,7 @@ ENTRY main {
                       }()});
   EXPECT_THAT(GathersOf(*p), testing::ElementsAre("both 1 cost [{}, {\"x0\"}] [{}, {}] 192",
                                                   "made 0 whole [{}, {}] [{}, {\"x0\"}] 0"));
-  ASSERT_THAT(p->plan.fallbacks, SizeIs(1));  // sorted: y is at hand, and counts all the same
+  EXPECT_THAT(p->plan.fallbacks, testing::IsEmpty());  // sorted: y is at hand
 }
 
 TEST(Gathers, ALoopThatTakesItsValuesWholeIsNamed) {
