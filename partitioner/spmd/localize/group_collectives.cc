@@ -105,8 +105,8 @@ InstrId GroupCollectives::Made(InstrId id) {
 }
 
 template <typename Of>
-InstrId GroupCollectives::ByDevice(int32_t none, Of of) {
-  std::vector<int32_t> table(e_.mesh()->num_devices(), none);
+InstrId GroupCollectives::ByDevice(Of of) {
+  std::vector<int32_t> table(e_.mesh()->num_devices(), 0);
   for (const std::vector<int64_t>& list : lists_) {
     for (size_t k = 0; k < list.size(); ++k) {
       table[list[k]] = static_cast<int32_t>(of(list, static_cast<int64_t>(k)));
@@ -117,7 +117,7 @@ InstrId GroupCollectives::ByDevice(int32_t none, Of of) {
 
 InstrId GroupCollectives::Position() {
   if (!position_.valid()) {
-    position_ = ByDevice(0, [](const auto&, int64_t k) { return k; });
+    position_ = ByDevice([](const auto&, int64_t k) { return k; });
   }
   return position_;
 }
@@ -169,7 +169,7 @@ InstrId GroupCollectives::Broadcast(InstrId x) {
   if (some_take_no_part || By(Collective::kBroadcast) != Collective::kAllReduce) {
     return TakeFrom(e_, x, WholeGroup(e_), std::move(sources));
   }
-  const InstrId first = ByDevice(0, [](const auto&, int64_t k) { return k == 0; });
+  const InstrId first = ByDevice([](const auto&, int64_t k) { return k == 0; });
   return FromOne(OrZeros(b_, first, x));
 }
 
@@ -203,7 +203,7 @@ InstrId GroupCollectives::Stacked(InstrId x) {
     std::vector<InstrId> rows;
     for (int64_t k = 0; k < n_; ++k) {
       absl::InlinedVector<InstrId, 8> starts(dims.size(), b_.ConstantInt(ElementType::kS32, 0));
-      starts[0] = ByDevice(0, [&](const auto& list, int64_t) { return list[k]; });
+      starts[0] = ByDevice([&](const auto& list, int64_t) { return list[k]; });
       rows.push_back(b_.DynamicSlice(all, starts, DimsOf(b_, row)));
     }
     return b_.Concatenate(rows, 0);
@@ -252,7 +252,7 @@ InstrId GroupCollectives::StackedByPermutes(InstrId row) {
     rows = b_.Concatenate({rows, Shifted(b_.Slice(rows, starts, limits), -have)}, 0);
     have += more;
   }
-  return Rolled(rows, ByDevice(0, [&](const auto&, int64_t k) { return (n_ - k) % n_; }));
+  return Rolled(rows, ByDevice([&](const auto&, int64_t k) { return (n_ - k) % n_; }));
 }
 
 InstrId GroupCollectives::ExchangeRows(InstrId rows) {
@@ -276,7 +276,7 @@ InstrId GroupCollectives::ExchangeRowsByPermutes(InstrId rows) {
     from[(n_ - d) % n_] = d == 0 ? row : Shifted(row, d);
   }
   return Rolled(b_.Concatenate(from, 0),
-                ByDevice(0, [&](const auto&, int64_t k) { return (n_ - k) % n_; }));
+                ByDevice([&](const auto&, int64_t k) { return (n_ - k) % n_; }));
 }
 
 InstrId GroupCollectives::BlocksToRows(InstrId x, int dim) {
@@ -306,7 +306,7 @@ InstrId GroupCollectives::OwnPart(InstrId x, int dim) {
   Dims sizes = DimsOf(b_, x);
   sizes[dim] /= n_;
   absl::InlinedVector<InstrId, 8> starts(sizes.size(), b_.ConstantInt(ElementType::kS32, 0));
-  starts[dim] = ByDevice(0, [&](const auto&, int64_t k) { return k * sizes[dim]; });
+  starts[dim] = ByDevice([&](const auto&, int64_t k) { return k * sizes[dim]; });
   return b_.DynamicSlice(x, starts, sizes);
 }
 

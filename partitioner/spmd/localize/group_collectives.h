@@ -38,9 +38,9 @@ class GroupCollectives {
   InstrId Made(InstrId id);
   int64_t NextChannel() { return e_.shared().next_channel++; }
 
-  // By device, what `of` says of its group and of its place in it; `none` for those in no group.
+  // By device, what `of` says of its group and of its place in it; 0 for those in no group.
   template <typename Of>
-  InstrId ByDevice(int32_t none, Of of);
+  InstrId ByDevice(Of of);
   InstrId Position();  // of this device in its group, s32[]
   // x of each device of the group, along a new first dimension.
   InstrId Stacked(InstrId x);
@@ -56,7 +56,7 @@ class GroupCollectives {
   // and back.
   InstrId BlocksToRows(InstrId x, int dim);
   InstrId RowsToBlocks(InstrId rows, int dim);
-  // This device's part of dimension `dim`, which is cut into `parts`.
+  // This device's part of dimension `dim`, which is cut into one for each device of the group.
   InstrId OwnPart(InstrId x, int dim);
 
   Emitter& e_;

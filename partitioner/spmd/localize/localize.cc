@@ -153,8 +153,10 @@ InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const Collectiv
 }
 
 InstrId Localizer::Generate(LeafId leaf, const Sharding* to) {
-  InstrId id = leaves_.instr(leaf);
-  while (!generated_[id.value]) id = global_.operand(id, 0);  // of an annotation
+  while (!generated_[leaves_.instr(leaf).value]) {  // an annotation
+    leaf = leaves_.canonical(global_.operand(leaves_.instr(leaf), 0), leaves_.index(leaf));
+  }
+  const InstrId id = leaves_.instr(leaf);
   const Instruction& instr = global_.instr(id);
   absl::InlinedVector<const Sharding*, 4> need;
   for (InstrId o : global_.operands(id)) {

@@ -54,6 +54,26 @@ TEST(GeneratedValues, SendNothing) {
             0);
 }
 
+// An annotation of an element of a tuple is the value that the tuple was made of.
+TEST(GeneratedValues, AreMadeWhereAnAnnotatedElementOfATupleIsWanted) {
+  const std::string body = R"(
+  x = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}
+  i = f32[8,8] iota(), iota_dimension=0
+  t = (f32[8,8], f32[8,8]) tuple(x, i)
+  g = f32[8,8] get-tuple-element(t), index=1
+  a = f32[8,8] add(i, x)
+  s = f32[8,8] custom-call(g), custom_call_target="Sharding", sharding={devices=[1,4]<=[4]}
+  u = (f32[8,8], f32[8,8]) tuple(a, s)
+  v = (f32[8,8], f32[8,8]) custom-call(u), custom_call_target="Sharding", sharding={{devices=[4,1]<=[4]}, {devices=[1,4]<=[4]}}
+  w = f32[8,8] get-tuple-element(v), index=1
+  n = f32[8,8] multiply(w, x), sharding={devices=[4,1]<=[4]}
+  c = f32[8,8] negate(w), sharding={devices=[1,4]<=[4]}
+  ROOT r = (f32[8,8], f32[8,8], f32[8,8]) tuple(a, n, c), sharding={{devices=[4,1]<=[4]}, {devices=[4,1]<=[4]}, {devices=[1,4]<=[4]}}
+)";
+  EXPECT_EQ(WhyNotEqual(Instantiate(body, {}, TestMesh{{4}}, {}), {}), "");
+  EXPECT_EQ(BytesMoved(body, 4), 0);
+}
+
 TEST(GeneratedValues, AreThoseOfAFewElementwiseOps) {
   std::string text = R"(HloModule m
 ENTRY main {
