@@ -78,9 +78,10 @@ Crossing Links::OfCounts(const Counts& counts, Pattern pattern) const {
 Crossing Links::OfCounts(const Counts& counts, Collective c) const {
   if (cost_.backend.Has(c)) return OfCounts(counts, PatternOf(c));
   const int64_t n = counts[0];
-  if (n == 1) return {};
+  const CollectiveParts parts = AllParts(cost_.backend, c, n);
+  if (n == 1 || parts.empty()) return {};
   Crossing out{.weight = 0, .sent = 0, .runs = 0};
-  for (const CollectivePart& part : AllParts(cost_.backend, c, n)) {
+  for (const CollectivePart& part : parts) {
     const Crossing one = OfCounts(counts, PatternOf(part.by));
     const double sent = CollectiveSends(part.by, part.runs * part.operand, static_cast<double>(n)) /
                         CollectiveSends(c, 1, static_cast<double>(n));
@@ -125,8 +126,8 @@ Crossing Links::Of(const BaseMesh& mesh, absl::Span<const AxisRef> axes, Collect
     absl::InlinedVector<int64_t, 16> group{0};
     for (const AxisRef& a : axes) {
       const size_t so_far = group.size();
-      for (int64_t c = 1; c < a.size; ++c) {
-        for (size_t k = 0; k < so_far; ++k) group.push_back(group[k] + c * mesh.Stride(a));
+      for (int64_t to = 1; to < a.size; ++to) {
+        for (size_t k = 0; k < so_far; ++k) group.push_back(group[k] + to * mesh.Stride(a));
       }
     }
     for (int64_t& position : group) position = mesh.order().DeviceAt(position);

@@ -126,11 +126,11 @@ class ExplainPageTest(unittest.TestCase):
         self.assertEqual(self.browser.evaluate(
             'document.querySelector("th").getAttribute("aria-sort")'), 'descending')
         # Of one opcode.
-        self.browser.click('[data-opcode="all-to-all"]')
-        self.assertEqual({r[1] for r in self.rows()}, {'all-to-all'})
-        of_opcode = sum(c['opcode'] == 'all-to-all' for c in report['collectives'])
+        self.browser.click('[data-opcode="reduce-scatter"]')
+        self.assertEqual({r[1] for r in self.rows()}, {'reduce-scatter'})
+        of_opcode = sum(c['opcode'] == 'reduce-scatter' for c in report['collectives'])
         self.assertTrue(self.text('#shown').startswith(f'{of_opcode} of {len(sent)},'))
-        self.browser.click('[data-opcode="all-to-all"]')
+        self.browser.click('[data-opcode="reduce-scatter"]')
         # Typed.
         self.browser.evaluate('document.querySelector("#filter").focus()')
         self.browser.call('Input.insertText', text='all-reduce %rms')
