@@ -346,7 +346,8 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
   }
 }
 
-// Devices whose coordinates along two atoms agree, wherever one takes the place of the other.
+// Devices keep their shard whose coordinates are equal along every two atoms of which one takes the
+// place of the other.
 double ReshardMoves::PermuteBytes(const Lists& l, const Lists& next) const {
   absl::InlinedVector<std::string, 4> groups;  // of atoms that agree
   double share = 1;

@@ -86,6 +86,7 @@ class Search {
     StateOffers offers(graph_, effort_.states);
     offers.NearTraffic();
     offers.Everywhere();
+    offers.Uneven();
     // Small arrays are best gathered once, and what follows computed on all devices.
     SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated()).status());
     const int axes = program_.mesh->num_axes();

@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/spmd/states/state_offers.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -32,10 +33,16 @@ void StateOffers::Add(LeafId leaf, const Sharding* state) {
   if (static_cast<int>(value.states.size()) >= most_) return;
   if (absl::c_linear_search(value.states, state)) return;
   const Shape* const shape = program.LeafShape(leaf);
+  bool uneven = false;
   for (int d = 0; d < state->rank(); ++d) {
     const int64_t shards = state->num_shards(d), size = shape->dim(d);
     const int64_t padding = CeilDiv(size, shards) * shards - size;
     if (static_cast<double>(padding) > kMostPadding * static_cast<double>(size)) return;
+    uneven = uneven || padding > 0;
+  }
+  if (uneven && !takes_uneven_) {
+    uneven_.emplace_back(leaf, state);
+    return;
   }
   value.states.push_back(state);
   added_.push_back({v, state});
@@ -138,6 +145,12 @@ void StateOffers::Everywhere() {
     }
   }
   added_.clear();
+}
+
+void StateOffers::Uneven() {
+  takes_uneven_ = true;
+  for (const auto& [leaf, state] : std::exchange(uneven_, {})) Add(leaf, state);
+  Spread();
 }
 
 void StateOffers::All(absl::Span<const int> states) {

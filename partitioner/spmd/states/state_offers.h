@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "shardcall/partitioner/spmd/states/state_graph.h"
 
@@ -22,6 +23,8 @@ class StateOffers {
   void NearTraffic();
   // Beside that, replicated, and sharded over all axes in one dimension.
   void Everywhere();
+  // Those of what was found that some dimension is not divided by: last, where a value has room.
+  void Uneven();
   // The values of terms that take time keep the state `states` and get those that differ from it by
   // the place of one axis; all others keep it alone.
   void Neighbours(absl::Span<const int> states);
@@ -39,6 +42,8 @@ class StateOffers {
   StateGraph& graph_;
   const int most_;
   std::deque<std::pair<int, const Sharding*>> added_;  // value, state
+  bool takes_uneven_ = false;
+  std::vector<std::pair<LeafId, const Sharding*>> uneven_;  // that wait for Uneven
 };
 
 }  // namespace internal
