@@ -42,6 +42,15 @@ bool RunsOver(const BackendLimits& backend, const ReplicaGroups& groups, int64_t
   return AreEven(*lists) && (backend.groups == GroupForm::kEven || AreGrid(*lists, devices));
 }
 
+ReplicaGroups AllDevices(Arena& arena, int64_t devices) {
+  ReplicaGroups groups;
+  groups.form = ReplicaGroups::Form::kIota;
+  groups.num_groups = 1;
+  groups.group_size = devices;
+  groups.reshape = arena.Copy(absl::MakeConstSpan(&devices, 1));
+  return groups;
+}
+
 std::optional<ReplicaGroups> DeviceGroupsOf(const Module& module, const Instruction& collective,
                                             int64_t devices) {
   const auto& attrs = collective.as<CollectiveAttrs>();
@@ -49,25 +58,14 @@ std::optional<ReplicaGroups> DeviceGroupsOf(const Module& module, const Instruct
   Arena& arena = module.context().arena();
   // Without global ids the groups are of replicas, with all partitions of each.
   const bool has_ids = hlo_text::Allows(collective.opcode, hlo_text::Attr::kUseGlobalDeviceIds);
-  ReplicaGroups out = attrs.groups;
-  if ((has_ids && !attrs.use_global_device_ids) || out.form == ReplicaGroups::Form::kAll) {
-    out = ReplicaGroups();
-    out.form = ReplicaGroups::Form::kIota;
-    out.num_groups = 1;
-    out.group_size = devices;
-    out.reshape = arena.Copy(absl::MakeConstSpan(&devices, 1));
-    return out;
-  }
+  const bool all = attrs.groups.form == ReplicaGroups::Form::kAll;
+  if (all || (has_ids && !attrs.use_global_device_ids)) return AllDevices(arena, devices);
+  const auto without = WithoutMeshAxes(attrs.groups, arena);
+  if (!without.has_value()) return std::nullopt;
+  ReplicaGroups out = *without;
   if (out.form == ReplicaGroups::Form::kIota) return out;
   const auto lists = ListedGroups(out, devices);
   if (!lists.has_value() || lists->empty() || !AreEven(*lists)) return std::nullopt;
-  out = ReplicaGroups();
-  out.form = ReplicaGroups::Form::kLists;
-  std::vector<Ints> copies;
-  for (const std::vector<int64_t>& list : *lists) {
-    copies.push_back(arena.Copy(absl::MakeConstSpan(list)));
-  }
-  out.lists = arena.Copy(absl::MakeConstSpan(copies));
   out.num_groups = static_cast<int64_t>(lists->size());
   out.group_size = static_cast<int64_t>((*lists)[0].size());
   return out;

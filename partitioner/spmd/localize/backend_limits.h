@@ -16,6 +16,9 @@ inline namespace internal {
 // Whether `backend` can run collectives over `groups` of `devices` devices.
 bool RunsOver(const BackendLimits& backend, const ReplicaGroups& groups, int64_t devices);
 
+// All devices as one group.
+ReplicaGroups AllDevices(Arena& arena, int64_t devices);
+
 // The groups of devices that a collective of a program of one replica meets in, if they are of one
 // size: iotas, or lists. Nullopt for one among replicas, which no device shares.
 std::optional<ReplicaGroups> DeviceGroupsOf(const Module& module, const Instruction& collective,

@@ -32,11 +32,6 @@ ElementType BitsOfSize(int bits) {
   }
 }
 
-// All bits zero, which is not the number 0 in a type that has none.
-InstrId ZeroBits(GraphBuilder& b, ElementType type) {
-  return IsFloat(type) ? b.ConstantBits(type, 0) : b.Zero(type);
-}
-
 BackendLimits Only(Collective c) {
   BackendLimits backend;
   for (int k = 0; k < kNumCollectives; ++k) {
@@ -45,14 +40,8 @@ BackendLimits Only(Collective c) {
   return backend;
 }
 
-// All devices.
 ReplicaGroups WholeGroup(Emitter& e) {
-  ReplicaGroups groups;
-  groups.form = ReplicaGroups::Form::kIota;
-  groups.num_groups = 1;
-  groups.group_size = e.mesh()->num_devices();
-  groups.reshape = e.builder().context().arena().Copy(absl::MakeConstSpan(&groups.group_size, 1));
-  return groups;
+  return AllDevices(e.builder().context().arena(), e.mesh()->num_devices());
 }
 
 // x where `is`, s32[], is not 0, else zero bits.
@@ -60,7 +49,7 @@ InstrId OrZeros(GraphBuilder& b, InstrId is, InstrId x) {
   const Shape* shape = b.shape(x);
   InstrId here = b.Compare(Direction::kNe, is, b.ConstantInt(ElementType::kS32, 0));
   if (shape->rank() > 0) here = b.BroadcastScalar(here, shape);
-  return b.Select(here, x, b.BroadcastScalar(ZeroBits(b, shape->element_type()), shape));
+  return b.Select(here, x, ZeroBits(b, shape));
 }
 
 // Of x of the devices of a group, which are gathered, that of the source that each has there; -1:
@@ -82,6 +71,11 @@ InstrId TakeFrom(Emitter& e, InstrId x, const ReplicaGroups& groups, std::vector
 }
 
 }  // namespace
+
+InstrId ZeroBits(GraphBuilder& b, const Shape* shape) {
+  const ElementType type = shape->element_type();
+  return b.BroadcastScalar(IsFloat(type) ? b.ConstantBits(type, 0) : b.Zero(type), shape);
+}
 
 GroupCollectives::GroupCollectives(Emitter& e, const ReplicaGroups& groups)
     : e_(e),
@@ -211,13 +205,12 @@ InstrId GroupCollectives::Stacked(InstrId x) {
   if (Has(Collective::kAllGather)) return Made(b_.AllGather(row, 0, groups_, NextChannel()));
   const Collective by = By(Collective::kAllGather);
   if (by == Collective::kPermute) return StackedByPermutes(row);
-  const InstrId zero = ZeroBits(b_, b_.type(x));
   if (by == Collective::kAllToAll) {
     Dims kept(dims.size() - 1);
     std::iota(kept.begin(), kept.end(), 1);
     return ExchangeRows(b_.Broadcast(x, dims, kept));
   }
-  const InstrId around = b_.BroadcastScalar(zero, b_.context().WithDims(b_.shape(row), dims));
+  const InstrId around = ZeroBits(b_, b_.context().WithDims(b_.shape(row), dims));
   absl::InlinedVector<InstrId, 8> starts(dims.size(), b_.ConstantInt(ElementType::kS32, 0));
   starts[0] = Position();
   return FromOne(b_.DynamicUpdateSlice(around, row, starts));

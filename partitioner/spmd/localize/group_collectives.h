@@ -13,6 +13,9 @@
 namespace shardcall {
 inline namespace internal {
 
+// An array with all bits zero, which is not the number 0 in a type that has none.
+InstrId ZeroBits(GraphBuilder& b, const Shape* shape);
+
 class GroupCollectives {
  public:
   // `groups` are of one size. All outlive this.

@@ -11,15 +11,6 @@
 
 namespace shardcall {
 inline namespace internal {
-namespace {
-
-// What the other devices hold: all bits zero, which is not the number 0 in a type that has none.
-InstrId NotHere(GraphBuilder& b, const Shape* leaf) {
-  const ElementType type = leaf->element_type();
-  return b.BroadcastScalar(IsFloat(type) ? b.ConstantBits(type, 0) : b.Zero(type), leaf);
-}
-
-}  // namespace
 
 InstrId BroadcastResult(OpBuilder& ops, InstrId id, int flat, InstrId value, int64_t device,
                         absl::Span<const AxisRef> free) {
@@ -108,7 +99,7 @@ void OneDeviceLocalizer::Localize(const LocalOp& op) {
     GraphBuilder& b = ops_.builder();
     LocalIds results;
     for (const Shape* leaf : op.result_shapes) {
-      results.push_back(leaf->IsArray() ? NotHere(b, leaf) : b.Add(Opcode::kAfterAll, {}));
+      results.push_back(leaf->IsArray() ? ZeroBits(b, leaf) : b.Add(Opcode::kAfterAll, {}));
     }
     return results;
   });

@@ -65,9 +65,7 @@ const Copies* CopyTable::AfterResult(const Shape* shape, const Sharding* produce
   return Intern(states);
 }
 
-const Copies* CopyTable::WithGenerated(const Sharding* stored, const Copies* copies,
-                                       const Sharding* whole) {
-  if (stored == whole) return copies;
+const Copies* CopyTable::WithGenerated(const Copies* copies, const Sharding* whole) {
   StateList states;
   if (copies != nullptr) states.assign(copies->states.begin(), copies->states.end());
   if (std::find(states.begin(), states.end(), whole) == states.end()) states.push_back(whole);

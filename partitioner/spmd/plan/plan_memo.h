@@ -4,6 +4,8 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_PLAN_MEMO_H_
 
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/opcode.h"
@@ -35,6 +37,7 @@ struct PlanMemo {
   };
   InternTable<Entry> decisions;
   InternTable<Copies> copies;
+  std::vector<bool> generated;  // GeneratedValues of the program, once it is planned
 };
 
 }  // namespace internal

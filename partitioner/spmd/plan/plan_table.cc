@@ -22,7 +22,8 @@ struct KeptRules {
 }  // namespace
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
-                     const SpmdOptions& options, InternTable<Copies>* copy_lists)
+                     const SpmdOptions& options, InternTable<Copies>* copy_lists,
+                     std::vector<bool>* generated)
     : cost_(options.cost),
       program_(program),
       module_(program.module),
@@ -31,9 +32,10 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       max_memory_(options.max_memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
-      generated_(GeneratedValues(program.module)),
+      generated_(*generated),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {
+  if (generated->empty()) *generated = GeneratedValues(module_);
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
   for (int i = 0; i < module_.num_instructions(); ++i) {
@@ -209,8 +211,8 @@ void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
                     ? nullptr
                     : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made, d.final[k]));
     if (IsGenerated(id) && d.final[k]->mesh() == program_.mesh && d.final[k]->HasShardedDim()) {
-      copies_.Set(now, copies_.WithGenerated(d.final[k], copies_.of(now),
-                                             Replicated(id, module_.instr(id).shape)));
+      copies_.Set(now,
+                  copies_.WithGenerated(copies_.of(now), Replicated(id, module_.instr(id).shape)));
     }
   }
 }

@@ -20,7 +20,8 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 class PlanTable {
  public:
   PlanTable(const Program& program, const PropagationResult& propagation,
-            const SpmdOptions& options, InternTable<Copies>* copy_lists);
+            const SpmdOptions& options, InternTable<Copies>* copy_lists,
+            std::vector<bool>* generated);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
@@ -107,9 +108,9 @@ class PlanTable {
   Context& context_;
   Plan plan_;
   CopyTable copies_;
-  const std::vector<bool> generated_;  // by instruction
-  std::vector<uint32_t> num_uses_;     // by instruction
-  std::vector<InstrId> last_user_;     // by instruction
+  const std::vector<bool>& generated_;  // by instruction
+  std::vector<uint32_t> num_uses_;      // by instruction
+  std::vector<InstrId> last_user_;      // by instruction
 };
 
 }  // namespace internal

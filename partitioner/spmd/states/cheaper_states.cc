@@ -237,7 +237,7 @@ class Search {
   }
 
   int64_t MemoryOf(const PropagationResult& result) {
-    return PlanTable(program_, result, options_, &memo_.copies).WantedMemory();
+    return PlanTable(program_, result, options_, &memo_.copies, &memo_.generated).WantedMemory();
   }
 
   const Program& program_;
