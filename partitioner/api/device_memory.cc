@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/analysis/peak_memory.h"
+#include "shardcall/partitioner/pass/backend/as_xla_runs.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
 
@@ -15,9 +16,29 @@ int64_t Bytes(const Shape* shape) {
   return bytes;
 }
 
-PeakMemory PeakOf(const Module& local, bool list) {
-  return FindPeakMemory(local, [&](InstrId id) { return Bytes(local.instr(id).shape); }, list);
+std::string TextNameOf(const Instruction& i) {
+  return i.name.empty() ? std::string(OpcodeText(i.opcode)) : absl::StrCat("%", i.name);
 }
+
+// The peak of a module, in what a backend makes of it.
+class RunPeak {
+ public:
+  explicit RunPeak(const Module& local)
+      : rules_(getenv("CPUMEM") ? kXlaCpuMemory : kXlaGpuMemory),
+        run_(AsXlaRuns(local, rules_)),
+        module_(run_.has_value() ? *run_ : local),
+        peak_(FindPeakMemory(module_, rules_, [&](InstrId id, int leaf) {
+          return module_.instr(id).shape->leaf(leaf)->byte_size();
+        })) {}
+  const Module& module() const { return module_; }
+  const PeakMemory& peak() const { return peak_; }
+
+ private:
+  const MemoryRules& rules_;
+  const std::optional<Module> run_;
+  const Module& module_;
+  const PeakMemory peak_;
+};
 
 }  // namespace
 
@@ -26,7 +47,7 @@ DeviceMemory CountDeviceMemory(const Module& local) {
   const Computation& entry = local.comp(local.entry());
   for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
   out.outputs = Bytes(local.instr(entry.root).shape);
-  out.temporaries = PeakOf(local, false).temporaries;
+  out.temporaries = RunPeak(local).peak().temporaries;
   for (const AliasEntry& alias : local.header.aliases) {
     const Shape* shape = local.instr(entry.root).shape;
     for (int64_t k : alias.output_index) shape = shape->tuple()[k];
@@ -38,13 +59,14 @@ DeviceMemory CountDeviceMemory(const Module& local) {
 inline namespace internal {
 
 MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
-  const PeakMemory peak = PeakOf(local, true);
+  const RunPeak run(local);
+  const PeakMemory& peak = run.peak();
   MemoryAtPeak out;
-  if (peak.at.valid()) out.at = absl::StrCat("%", local.instr(peak.at).name);
+  if (peak.at.valid()) out.at = TextNameOf(run.module().instr(peak.at));
   for (const PeakMemory::Held& held : peak.held) {
     if (out.held.size() == most) break;
-    const Instruction& i = local.instr(held.value);
-    out.held.push_back({absl::StrCat("%", i.name), SourceLine(local, i), held.bytes});
+    const Instruction& i = run.module().instr(held.value);
+    out.held.push_back({TextNameOf(i), SourceLine(run.module(), i), held.bytes});
   }
   return out;
 }

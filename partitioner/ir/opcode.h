@@ -79,6 +79,9 @@ inline constexpr uint32_t kReplacesPart = 134217728;
 // Along a dimension that is a permutation factor of its rule, each result element depends on
 // elements about its own place, so that shards of both need little of each other.
 inline constexpr uint32_t kReadsNear = 268435456;
+// Elementwise, and for floats each element takes so many operations that compilers rather store it
+// than compute it twice.
+inline constexpr uint32_t kManyOperations = 536870912;
 
 struct OpcodeInfo {
   absl::string_view text;

@@ -12,13 +12,16 @@ inline namespace internal {
 namespace {
 
 using Make = absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)>;
+using Order = absl::FunctionRef<std::vector<InstrId>(CompId)>;
 
 class Rewriting {
  public:
-  Rewriting(const Module& m, const std::vector<bool>& concerned, Make make, PassResult* out)
+  Rewriting(const Module& m, const std::vector<bool>& concerned, Make make, Order order,
+            PassResult* out)
       : m_(m),
         concerned_(concerned),
         make_(make),
+        order_(order),
         out_(*out),
         cloner_(m, &out->module),
         monoids_(&out->module) {}
@@ -33,7 +36,7 @@ class Rewriting {
     for (const CompId c : ComputationPostOrder(m_)) {
       if (dissolved_[c.value]) continue;
       GraphBuilder b(&out_.module, cloner_.now(c), &monoids_);
-      for (const InstrId id : m_.comp(c).instructions) Copy(id, b);
+      for (const InstrId id : order_(c)) Copy(id, b);
       cloner_.SetRoot(c);
     }
     out_.module.set_entry(cloner_.now(m_.entry()));
@@ -95,6 +98,7 @@ class Rewriting {
   const Module& m_;
   const std::vector<bool>& concerned_;
   const Make make_;
+  const Order order_;
   PassResult& out_;
   ModuleCloner cloner_;
   MonoidTable monoids_;
@@ -105,11 +109,16 @@ class Rewriting {
 
 PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
                                Make make) {
+  return RewriteInstructions(m, concerns, make, [&](CompId c) { return m.comp(c).instructions; });
+}
+
+PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
+                               Make make, Order order) {
   PassResult out((Module(m.shared_context())));
   std::vector<bool> concerned(m.num_instructions());
   for (int k = 0; k < m.num_instructions(); ++k) concerned[k] = concerns(InstrId(k));
   out.changed = absl::c_linear_search(concerned, true);
-  if (out.changed) Rewriting(m, concerned, make, &out).Run();
+  if (out.changed) Rewriting(m, concerned, make, order, &out).Run();
   return out;
 }
 

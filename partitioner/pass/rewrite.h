@@ -2,6 +2,8 @@
 #ifndef SHARDCALL_PARTITIONER_PASS_REWRITE_H_
 #define SHARDCALL_PARTITIONER_PASS_REWRITE_H_
 
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
@@ -19,6 +21,12 @@ inline namespace internal {
 PassResult RewriteInstructions(
     const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
     absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make);
+
+// The same, with the instructions of each computation in the order that `order` gives.
+PassResult RewriteInstructions(
+    const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
+    absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make,
+    absl::FunctionRef<std::vector<InstrId>(CompId)> order);
 
 // Adds what a further pass has done to `all`, the result of those before it.
 void Follow(PassResult next, PassResult* all);

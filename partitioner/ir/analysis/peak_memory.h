@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a module needs when its instructions run in their order, each value being held
-// from where it is computed to its last use. What a compiler does about memory is counted as XLA
-// does it (its instruction fusion and its buffer assignment), in one pass without their details:
-//   - elementwise ops, broadcasts and ops that move elements are computed where they are used, if
-//     only such ops, reductions and updates use them, and are not computed twice if that is dear;
-//   - an elementwise op, and an update of a slice, overwrites an operand of the same size that
-//     nothing uses later;
-//   - a loop keeps its values in the memory of what it begins with, or in a copy where that is a
-//     parameter of the computation; its body needs room of its own for a new value where the old
-//     one is still used.
+// How much memory the buffers of a module (buffers.h) need, placed as XLA's buffer assignment does:
+// the large ones first, each in the smallest result of the program that has room for it while it
+// lives, before that result is written; the others in one region, where each begins at a multiple
+// of an alignment.
 #ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_PEAK_MEMORY_H_
 #define SHARDCALL_PARTITIONER_IR_ANALYSIS_PEAK_MEMORY_H_
 
@@ -16,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/ir/analysis/memory_rules.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
@@ -32,9 +27,9 @@ struct PeakMemory {
   std::vector<Held> held;  // what they are then, the largest first
 };
 
-// `bytes_of` says what the result of an instruction takes. Without `list`, `held` stays empty.
-PeakMemory FindPeakMemory(const Module& module, absl::FunctionRef<int64_t(InstrId)> bytes_of,
-                          bool list = false);
+// `bytes_of` says what a leaf of the result of an instruction takes, by its flat index.
+PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
+                          absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -219,18 +219,19 @@ void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
 
 int64_t PlanTable::WantedMemory() const {
   if (memory_ >= 0) return memory_;
-  const auto bytes_of = [&](InstrId id) {
-    const Shape* const shape = module_.instr(id).shape;
+  const auto bytes_of = [&](InstrId id, int leaf) {
+    const Shape* const shape = module_.instr(id).shape->leaf(leaf);
+    const Sharding* const s = Wanted(id, leaf);
+    return s == nullptr ? shape->byte_size() : LocalBytes(shape, *s);
+  };
+  const auto all_bytes_of = [&](InstrId id) {
     int64_t bytes = 0;
-    for (int k = 0; k < shape->num_leaves(); ++k) {
-      const Sharding* const s = Wanted(id, k);
-      bytes += s == nullptr ? shape->leaf(k)->byte_size() : LocalBytes(shape->leaf(k), *s);
-    }
+    for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) bytes += bytes_of(id, k);
     return bytes;
   };
   const Computation& entry = module_.comp(module_.entry());
-  int64_t bytes = FindPeakMemory(module_, bytes_of).temporaries + bytes_of(entry.root);
-  for (const InstrId p : entry.parameters) bytes += bytes_of(p);
+  int64_t bytes = FindPeakMemory(module_, kXlaGpuMemory, bytes_of).temporaries + all_bytes_of(entry.root);
+  for (const InstrId p : entry.parameters) bytes += all_bytes_of(p);
   return memory_ = bytes;
 }
 

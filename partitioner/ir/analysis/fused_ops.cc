@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/analysis/fused_ops.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/types/span.h"
+#include "shardcall/partitioner/ir/analysis/leaf_views.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace {
+
+// Ops that make many elements of few, which are rather done twice than kept.
+bool IsDoneTwice(const Instruction& i) {
+  return HasTrait(i.opcode, kCheap) && !HasTrait(i.opcode, kMapsElements);
+}
+
+class FusedOpFinder {
+ public:
+  FusedOpFinder(const Module& m, const MemoryRules& rules)
+      : m_(m), rules_(rules), fused_(m.num_instructions()), users_(m.num_instructions()) {}
+
+  std::vector<bool> Find() {
+    for (int c = 0; c < m_.num_computations(); ++c) {
+      const absl::Span<const InstrId> order = m_.comp(CompId(c)).instructions;
+      users_[m_.comp(CompId(c)).root.value].kept = true;
+      for (size_t at = order.size(); at-- > 0;) {
+        fused_[order[at].value] = IsFused(order[at]);
+        Use(order[at]);
+      }
+    }
+    return std::move(fused_);
+  }
+
+ private:
+  // Of a value: how often it is read, whether one of its users needs it in memory, or reads its
+  // elements several times, and the op that it is computed with; invalid if there are several.
+  struct Users {
+    int count = 0;
+    bool kept = false, reused = false;
+    InstrId with;
+  };
+
+  bool IsFused(InstrId id) const {
+    const Users& users = users_[id.value];
+    if (!IsByElement(m_, id) || users.kept || users.count == 0 || IsOwnKernel(id)) return false;
+    if (users.reused && IsDear(id)) return false;
+    return users.with.valid() || IsRecomputed(id, users.count);
+  }
+
+  // Tells the operands of `id` of their user. All users of `id` are known.
+  void Use(InstrId id) {
+    const Instruction& i = m_.instr(id);
+    const bool view = IsView(m_, id);
+    const Users& own = users_[id.value];
+    const bool kept = view ? own.kept : !TakesFused(id);
+    const InstrId with = view || fused_[id.value] ? own.with : id;
+    const bool passes = view || fused_[id.value];
+    for (const InstrId o : m_.operands(id)) {
+      Users& users = users_[o.value];
+      users.reused |= i.opcode == Opcode::kBroadcast || (passes && own.reused);
+      users.with = users.count == 0 || users.with == with ? with : InstrId();
+      users.kept |= kept;
+      users.count += view ? std::max(own.count, 1) : 1;
+    }
+  }
+
+  bool IsOwnKernel(InstrId id) const {
+    return m_.instr(id).opcode == Opcode::kGather && !rules_.fuses_gathers;
+  }
+
+  // Whether the op reads an operand that is computed on the way.
+  bool TakesFused(InstrId id) const {
+    const Instruction& i = m_.instr(id);
+    if (i.opcode == Opcode::kReduce) return ReducesOnTheWay(id);
+    return (IsByElement(m_, id) && !IsOwnKernel(id)) || i.opcode == Opcode::kDynamicUpdateSlice;
+  }
+
+  bool ReducesOnTheWay(InstrId id) const {
+    const absl::Span<const int64_t> reduced = m_.instr(id).as<ReduceAttrs>().dimensions;
+    const Shape* const shape = m_.instr(m_.operand(id, 0)).shape;
+    const bool minor = absl::c_linear_search(reduced, shape->rank() - 1);
+    return (minor || rules_.fuses_major_reductions) && absl::c_all_of(reduced, [&](int64_t d) {
+             return shape->dims()[d] <= rules_.most_reduced_at_once;
+           });
+  }
+
+  bool IsDear(InstrId id) const {
+    const Instruction& i = m_.instr(id);
+    if (!IsFloat(i.shape->element_type())) return false;
+    if (i.opcode != Opcode::kConvert) return HasTrait(i.opcode, kManyOperations);
+    const ElementType from = m_.instr(m_.operand(id, 0)).shape->element_type();
+    return IsFloat(from) && ElementTypeBits(from) > ElementTypeBits(i.shape->element_type());  // rounds
+  }
+
+  // Whether it is cheaper to compute it for each of its users than to store it.
+  bool IsRecomputed(InstrId id, int users) const {
+    const Instruction& i = m_.instr(id);
+    if (IsDoneTwice(i)) return true;
+    if (!rules_.recomputes_to_read_less && IsDear(id)) return false;
+    int large = 0;  // operands that are no smaller
+    for (const InstrId o : m_.operands(id)) {
+      const Instruction& operand = m_.instr(o);
+      large += !IsDoneTwice(operand) && 2 * operand.shape->num_elements() > i.shape->num_elements();
+    }
+    return large <= 1 || (rules_.recomputes_to_read_less && large * users <= large + 1 + users);
+  }
+
+  const Module& m_;
+  const MemoryRules& rules_;
+  std::vector<bool> fused_;   // by instruction
+  std::vector<Users> users_;  // likewise
+};
+
+}  // namespace
+
+bool IsByElement(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  const bool product = i.opcode == Opcode::kDot && i.as<DotAttrs>().lhs_contracting.empty();
+  const bool by_element = HasTrait(i.opcode, kElementwise | kCheap | kReadsPart) ||
+                          i.opcode == Opcode::kGather || product;
+  return i.shape->IsArray() && by_element && !IsView(m, id);
+}
+
+std::vector<bool> FindFusedOps(const Module& m, const MemoryRules& rules) {
+  return FusedOpFinder(m, rules).Find();
+}
+
+}  // namespace internal
+}  // namespace shardcall

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops whose results are memory of their operands, leaf by leaf of tuples.
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_LEAF_VIEWS_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_LEAF_VIEWS_H_
+
+#include <optional>
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+inline namespace internal {
+
+struct ValueLeaf {
+  InstrId value;
+  int leaf = 0;  // the flat index in its shape
+  friend bool operator==(const ValueLeaf&, const ValueLeaf&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ValueLeaf& l) {
+    return H::combine(std::move(h), l.value, l.leaf);
+  }
+};
+
+// Whether the result shares the memory of operands, or has none of its own, as constants. A copy
+// to another layout has.
+bool IsView(const Module& m, InstrId id);
+
+// The leaf of an operand that the leaf of a view is; none for a parameter, a constant, an op that is
+// no view, and a view that is not one of a certain leaf. Of a loop it is that which it begins with.
+std::optional<ValueLeaf> ViewedLeaf(const Module& m, ValueLeaf leaf);
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_LEAF_VIEWS_H_

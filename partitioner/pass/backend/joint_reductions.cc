@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// XLA's combiner of all-reduces:
+//   before:  p = all-reduce(x),  q = all-reduce(y)
+//   after:   t = all-reduce(x, y),  p = get-tuple-element(t), index=0,  q = .. index=1
+#include <algorithm>
+#include <tuple>
+
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/pass/alike_reductions.h"
+#include "shardcall/partitioner/pass/backend/backend_passes.h"
+#include "shardcall/partitioner/pass/rewrite.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace {
+
+constexpr int64_t kMostJoinedBytes = 30 << 20;
+
+void Join(const std::vector<InstrId>& group, GraphBuilder& b, ModuleCloner* cloner) {
+  Instruction copy = cloner->CopyOf(group.back());
+  std::vector<InstrId> operands;
+  std::vector<const Shape*> shapes;
+  for (const InstrId id : group) {
+    operands.push_back(cloner->OperandsOf(id)[0]);
+    shapes.push_back(b.shape(operands.back()));
+  }
+  copy.shape = b.context().MakeTuple(shapes);
+  const InstrId all = cloner->Add(group.back(), copy, operands, b.computation());
+  for (size_t k = 0; k < group.size(); ++k) {
+    cloner->Set(group[k], b.GetTupleElement(all, static_cast<int64_t>(k)));
+  }
+}
+
+PassResult JoinIn(const Module& m, const ReductionGroups& groups,
+                  absl::FunctionRef<std::vector<InstrId>(CompId)> order) {
+  return RewriteInstructions(
+      m, [&](InstrId id) { return groups.contains(id); },
+      [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
+        const std::vector<InstrId>& group = *groups.at(id);
+        if (id == group.back()) Join(group, b, cloner);
+      },
+      order);
+}
+
+// By instruction, the most all-reduces that run one after the other before it can. Those with the
+// same number do not need each other.
+std::vector<int> Levels(const Module& m) {
+  std::vector<int> levels(m.num_instructions());
+  for (int c = 0; c < m.num_computations(); ++c) {
+    for (const InstrId id : m.comp(CompId(c)).instructions) {
+      int& level = levels[id.value];
+      for (const InstrId o : m.operands(id)) {
+        const bool reduces = m.instr(o).opcode == Opcode::kAllReduce;
+        level = std::max(level, levels[o.value] + (reduces ? 1 : 0));
+      }
+    }
+  }
+  return levels;
+}
+
+ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) {
+  absl::flat_hash_map<std::tuple<CompId, int, const Attributes*>, ReductionGroup> all;
+  for (int k = 0; k < m.num_instructions(); ++k) {
+    const Instruction& i = m.instr(InstrId(k));
+    if (!IsJoinable(i, kMostJoinedBytes)) continue;
+    ReductionGroup& group = all[{i.computation, levels[k], WithoutChannel(m, i)}];
+    if (group == nullptr) group = std::make_shared<std::vector<InstrId>>();
+    group->push_back(InstrId(k));
+  }
+  ReductionGroups out;
+  for (const auto& [key, group] : all) {
+    if (group->size() < 2) continue;
+    for (const InstrId id : *group) out[id] = group;
+  }
+  return out;
+}
+
+}  // namespace
+
+PassResult JoinReductions(const Module& m) {
+  return JoinIn(m, FindAlikeReductions(m, kMostJoinedBytes),
+                [&](CompId c) { return m.comp(c).instructions; });
+}
+
+PassResult JoinDistantReductions(const Module& m) {
+  const std::vector<int> levels = Levels(m);
+  return JoinIn(m, GroupsOfLevels(m, levels), [&](CompId c) {
+    std::vector<InstrId> order = m.comp(c).instructions;
+    absl::c_stable_sort(order, [&](InstrId a, InstrId b) {
+      return levels[a.value] < levels[b.value];
+    });
+    return order;
+  });
+}
+
+}  // namespace internal
+}  // namespace shardcall
