@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/api/device_memory.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
-#include "shardcall/partitioner/ir/analysis/peak_memory.h"
-#include "shardcall/partitioner/pass/backend/as_xla_runs.h"
+#include "shardcall/partitioner/ir/memory/peak_memory.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
+#include "shardcall/partitioner/pass/backend/as_xla_runs.h"
 #include "shardcall/sharding/base/human_bytes.h"
 
 namespace shardcall {
@@ -23,8 +25,8 @@ std::string TextNameOf(const Instruction& i) {
 // The peak of a module, in what a backend makes of it.
 class RunPeak {
  public:
-  explicit RunPeak(const Module& local)
-      : rules_(getenv("CPUMEM") ? kXlaCpuMemory : kXlaGpuMemory),
+  RunPeak(const Module& local, XlaBackend backend)
+      : rules_(backend == XlaBackend::kCpu ? kXlaCpuMemory : kXlaGpuMemory),
         run_(AsXlaRuns(local, rules_)),
         module_(run_.has_value() ? *run_ : local),
         peak_(FindPeakMemory(module_, rules_, [&](InstrId id, int leaf) {
@@ -40,14 +42,12 @@ class RunPeak {
   const PeakMemory peak_;
 };
 
-}  // namespace
-
-DeviceMemory CountDeviceMemory(const Module& local) {
+// All but the temporaries.
+DeviceMemory CountAtRest(const Module& local) {
   DeviceMemory out;
   const Computation& entry = local.comp(local.entry());
   for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
   out.outputs = Bytes(local.instr(entry.root).shape);
-  out.temporaries = RunPeak(local).peak().temporaries;
   for (const AliasEntry& alias : local.header.aliases) {
     const Shape* shape = local.instr(entry.root).shape;
     for (int64_t k : alias.output_index) shape = shape->tuple()[k];
@@ -56,10 +56,26 @@ DeviceMemory CountDeviceMemory(const Module& local) {
   return out;
 }
 
+}  // namespace
+
+DeviceMemory CountDeviceMemory(const Module& local, XlaBackend backend) {
+  DeviceMemory out = CountAtRest(local);
+  out.temporaries = RunPeak(local, backend).peak().temporaries;
+  return out;
+}
+
 inline namespace internal {
 
+int64_t EstimatePeakMemory(const Module& local) {
+  DeviceMemory memory = CountAtRest(local);
+  memory.temporaries = EstimatePeakTemporaries(local, kXlaGpuMemory, [&](InstrId id, int leaf) {
+    return local.instr(id).shape->leaf(leaf)->byte_size();
+  });
+  return memory.Peak();
+}
+
 MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
-  const RunPeak run(local);
+  const RunPeak run(local, XlaBackend::kGpu);
   const PeakMemory& peak = run.peak();
   MemoryAtPeak out;
   if (peak.at.valid()) out.at = TextNameOf(run.module().instr(peak.at));

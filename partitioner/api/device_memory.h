@@ -12,10 +12,12 @@
 
 namespace shardcall SHARDCALL_PUBLIC {
 
-// Bytes that one device needs for a per-device module when its instructions run in their order:
-// every value is held from where it is computed to its last use, but for what a compiler fuses or
-// writes in place (ir/analysis/peak_memory.h). What a backend takes for its kernels and for types
-// that it computes in a wider one is not counted: XLA:CPU computes bf16 in f32.
+// The backends of XLA, which fuse, copy and keep different values.
+enum class XlaBackend { kGpu, kCpu };
+
+// Bytes that one device needs for a per-device module, by a model of XLA's fusion, copy insertion
+// and buffer assignment (ir/memory/, pass/backend/). What a backend takes for its kernels is not
+// counted.
 struct DeviceMemory {
   int64_t arguments = 0;
   int64_t outputs = 0;
@@ -23,12 +25,15 @@ struct DeviceMemory {
   int64_t aliased = 0;      // outputs in the memory of donated arguments
   int64_t Peak() const { return arguments + outputs + temporaries - aliased; }
 };
-DeviceMemory CountDeviceMemory(const Module& local);
+DeviceMemory CountDeviceMemory(const Module& local, XlaBackend backend = XlaBackend::kGpu);
 
 }  // namespace shardcall
 
 namespace shardcall {
 inline namespace internal {
+
+// The peak by a quicker count, of the module as it is, without the gaps between buffers.
+int64_t EstimatePeakMemory(const Module& local);
 
 // A temporary that is held when the most are, at the op `at`.
 struct HeldAtPeak {

@@ -71,7 +71,7 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
   // What the plan took for done before loops, and what else there is room for.
   passes.push_back(MakeLoopInvariants([&](const Module& m) {
     return std::max(plan.invariant_bytes,
-                    RoomForLoops(CountDeviceMemory(m).Peak(), options.spmd.max_memory));
+                    RoomForLoops(EstimatePeakMemory(m), options.spmd.max_memory));
   }));
   passes.push_back(MakeSharedPermutes());
   passes.push_back(MakeDeadCodeElimination());

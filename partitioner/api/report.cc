@@ -180,6 +180,8 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   const DeviceMemory memory = CountDeviceMemory(p.local.module);
   j["peak_memory"] = memory.Peak();
   j["memory"] = MemoryJson(memory, ListMemoryAtPeak(p.local.module, 20));
+  const DeviceMemory on_cpu = CountDeviceMemory(p.local.module, XlaBackend::kCpu);
+  j["memory"]["xla_cpu"] = {{"temporaries", on_cpu.temporaries}, {"peak", on_cpu.Peak()}};
   j["collectives"] = Json::array();
   for (const CollectiveRecord& r : p.local.collectives) {
     j["collectives"].push_back({{"name", std::string(p.local.module.instr(r.local).name)},

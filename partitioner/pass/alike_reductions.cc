@@ -12,16 +12,17 @@ bool IsJoinable(const Instruction& i, int64_t most_bytes) {
          i.shape->num_elements() > 0 && i.shape->byte_size() <= most_bytes;
 }
 
+namespace {
+
+// All but the channel; one address for equal ones.
 const Attributes* WithoutChannel(const Module& m, const Instruction& i) {
   CollectiveAttrs attrs = i.as<CollectiveAttrs>();
   attrs.channel_id = -1;
   return InternAttributes(m.context(), attrs);
 }
-
-namespace {
-
 bool AreAlike(const Module& m, const Instruction& a, const Instruction& b) {
-  return a.shape->element_type() == b.shape->element_type() && WithoutChannel(m, a) == WithoutChannel(m, b);
+  return a.shape->element_type() == b.shape->element_type() &&
+         WithoutChannel(m, a) == WithoutChannel(m, b);
 }
 
 }  // namespace

@@ -14,8 +14,6 @@ inline namespace internal {
 
 // Whether it is an all-reduce of one array of at most so many bytes that may run with others.
 bool IsJoinable(const Instruction& i, int64_t most_bytes);
-// Its attributes but for the channel; one address for equal ones.
-const Attributes* WithoutChannel(const Module& m, const Instruction& i);
 
 // By member, groups of at least two all-reduces of arrays of at most so many bytes each, in their
 // order: of one type, by the same computation and over the same devices, so that none of the

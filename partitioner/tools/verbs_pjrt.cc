@@ -67,7 +67,9 @@ absl::Status Compile(const Flags& flags, Session& session) {
                              pjrt::CompileAhead(*plugin, topology, program->local.module,
                                                 static_cast<int>(devices), &session.handlers));
   if (flags.Has("o")) SHARDCALL_RETURN_IF_ERROR(WriteOutput(flags.Get("o"), compiled.serialized));
-  return WriteOutput("", MemoryJson(compiled, CountDeviceMemory(program->local.module), devices));
+  const XlaBackend backend = compiled.platform == "cpu" ? XlaBackend::kCpu : XlaBackend::kGpu;
+  return WriteOutput(
+      "", MemoryJson(compiled, CountDeviceMemory(program->local.module, backend), devices));
 }
 
 }  // namespace

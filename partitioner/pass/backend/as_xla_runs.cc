@@ -10,12 +10,14 @@ inline namespace internal {
 namespace {
 
 struct LoweringRow {
-  bool MemoryRules::*applies;
+  bool MemoryRules::* applies;
   PassResult (*pass)(const Module& m);
 };
 constexpr LoweringRow kLowerings[] = {
     {&MemoryRules::orders_product_operands, SwapTransposedProducts},
     {&MemoryRules::widens_narrow_floats, WidenNarrowFloats},
+    {&MemoryRules::widens_narrow_floats, HoistConverts},
+    {&MemoryRules::widens_narrow_floats, HoistConverts},  // from a loop in a loop
     {&MemoryRules::copies_to_call_layouts, CopyToCallLayouts},
     {&MemoryRules::splits_exchanges, SplitExchanges},
     {&MemoryRules::puts_gathered_dimension_first, PutGatheredDimensionFirst},

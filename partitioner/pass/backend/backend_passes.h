@@ -7,12 +7,16 @@
 namespace shardcall {
 inline namespace internal {
 
-// A transpose of a product is the product of its operands the other way round.
+// A transpose of a product is the product of its operands the other way round, if fewer bytes of
+// these are put into order then.
 PassResult SwapTransposedProducts(const Module& m);
 
 // Ops on bf16 take and give f32, but for those that keep their numbers as they are, calls and
 // control flow.
 PassResult WidenNarrowFloats(const Module& m);
+
+// Of what a loop converts and does not change, the conversion is made before it.
+PassResult HoistConverts(const Module& m);
 
 // Gathers and reduce-scatters have dimension 0 as theirs, between transposes.
 PassResult PutGatheredDimensionFirst(const Module& m);
@@ -34,8 +38,6 @@ PassResult JoinDistantReductions(const Module& m);
 
 // What is added to a scatter that adds to zeros is what it adds to.
 PassResult ScatterIntoSums(const Module& m);
-
-
 
 }  // namespace internal
 }  // namespace shardcall

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//   before:  y = f32[6,6]{0,1} custom-call(f32[6,6]{1,0} x), operand_layout_constraints={f32[6,6]{0,1}}
+//   before:  y = f32[6,6]{0,1} custom-call(f32[6,6]{1,0} x),
+//                operand_layout_constraints={f32[6,6]{0,1}}
 //   after:   z = f32[6,6]{0,1} custom-call(f32[6,6]{0,1} copy(x)),  y = f32[6,6]{1,0} copy(z)
 #include <functional>
 
@@ -11,12 +12,15 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-bool IsRowMajor(const Shape* s) { return !s->has_layout() || absl::c_is_sorted(s->minor_to_major(), std::greater<>()); }
+bool IsRowMajor(const Shape* s) {
+  return !s->has_layout() || absl::c_is_sorted(s->minor_to_major(), std::greater<>());
+}
 
 bool ConcernsCallLayouts(const Instruction& i) {
   if (i.opcode != Opcode::kCustomCall) return false;
   bool plain = true;
-  for (const Shape* s : i.as<CustomCallAttrs>().operand_layouts) plain &= !s->IsArray() || IsRowMajor(s);
+  for (const Shape* s : i.as<CustomCallAttrs>().operand_layouts)
+    plain &= !s->IsArray() || IsRowMajor(s);
   for (int k = 0; k < i.shape->num_leaves(); ++k) {
     const Shape* leaf = i.shape->leaf(k);
     plain &= !leaf->IsArray() || IsRowMajor(leaf);
@@ -58,7 +62,9 @@ void MakeCallLayouts(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner*
 PassResult CopyToCallLayouts(const Module& m) {
   return RewriteInstructions(
       m, [&](InstrId id) { return ConcernsCallLayouts(m.instr(id)); },
-      [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) { MakeCallLayouts(m, id, b, cloner); });
+      [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
+        MakeCallLayouts(m, id, b, cloner);
+      });
 }
 
 }  // namespace internal

@@ -4,8 +4,10 @@
 //   after:   t = all-reduce(x, y),  p = get-tuple-element(t), index=0,  q = .. index=1
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/alike_reductions.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
 #include "shardcall/partitioner/pass/rewrite.h"
@@ -58,12 +60,23 @@ std::vector<int> Levels(const Module& m) {
   return levels;
 }
 
+// What alike reductions have in common: the monoid, the devices, and the rest of their attributes.
+std::pair<int, const Attributes*> KindOf(const Module& m, const Instruction& i) {
+  CollectiveAttrs attrs = i.as<CollectiveAttrs>();
+  attrs.channel_id = -1;
+  Opcode op;
+  if (!RecognizeMonoid(m, attrs.to_apply, &op)) return {-1, InternAttributes(m.context(), attrs)};
+  attrs.to_apply = CompId();
+  return {static_cast<int>(op), InternAttributes(m.context(), attrs)};
+}
+
 ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) {
-  absl::flat_hash_map<std::tuple<CompId, int, const Attributes*>, ReductionGroup> all;
+  absl::flat_hash_map<std::tuple<CompId, int, std::pair<int, const Attributes*>>, ReductionGroup>
+      all;
   for (int k = 0; k < m.num_instructions(); ++k) {
     const Instruction& i = m.instr(InstrId(k));
     if (!IsJoinable(i, kMostJoinedBytes)) continue;
-    ReductionGroup& group = all[{i.computation, levels[k], WithoutChannel(m, i)}];
+    ReductionGroup& group = all[{i.computation, levels[k], KindOf(m, i)}];
     if (group == nullptr) group = std::make_shared<std::vector<InstrId>>();
     group->push_back(InstrId(k));
   }
@@ -86,9 +99,8 @@ PassResult JoinDistantReductions(const Module& m) {
   const std::vector<int> levels = Levels(m);
   return JoinIn(m, GroupsOfLevels(m, levels), [&](CompId c) {
     std::vector<InstrId> order = m.comp(c).instructions;
-    absl::c_stable_sort(order, [&](InstrId a, InstrId b) {
-      return levels[a.value] < levels[b.value];
-    });
+    absl::c_stable_sort(order,
+                        [&](InstrId a, InstrId b) { return levels[a.value] < levels[b.value]; });
     return order;
   });
 }

@@ -38,8 +38,7 @@ void MakeGather(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner* clon
   dims.insert(dims.begin(), i.shape->dims()[d]);
   Instruction copy = cloner->CopyOf(id);
   copy.attrs = InternAttributes(b.context(), attrs);
-  copy.shape =
-      b.context().WithDefaultLayout(b.context().MakeArray(i.shape->element_type(), dims));
+  copy.shape = b.context().WithDefaultLayout(b.context().MakeArray(i.shape->element_type(), dims));
   const InstrId now = cloner->Add(id, copy, {x}, b.computation());
   cloner->CopyRare(id, now);
   cloner->Set(id, b.Transpose(now, Permutation(d, rank, true)));

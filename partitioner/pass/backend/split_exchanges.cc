@@ -22,8 +22,8 @@ void MakeExchange(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner* cl
   attrs.dimension = -1;
   const InstrId x = cloner->OperandsOf(id)[0];
   const int64_t size = i.shape->dims()[d] / parts;
-  absl::InlinedVector<int64_t, 6> starts(i.shape->rank()), limits(i.shape->dims().begin(),
-                                                                  i.shape->dims().end());
+  absl::InlinedVector<int64_t, 6> starts(i.shape->rank()),
+      limits(i.shape->dims().begin(), i.shape->dims().end());
   std::vector<InstrId> slices;
   for (int64_t k = 0; k < parts; ++k) {
     starts[d] = k * size;

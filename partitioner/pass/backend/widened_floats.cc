@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
@@ -16,21 +17,14 @@ namespace {
 
 bool IsNarrow(const Shape* s) { return s->IsArray() && s->element_type() == ElementType::kBF16; }
 
-// Ops that move numbers in their type, or pass them on.
+// What moves numbers in their type, beside views, control flow and asynchronous forms.
+constexpr Opcode kTakeNarrow[] = {Opcode::kConvert,    Opcode::kBitcastConvert, Opcode::kConstant,
+                                  Opcode::kCustomCall, Opcode::kCall,           Opcode::kTranspose,
+                                  Opcode::kBroadcast};
+
 bool TakesNarrow(const Instruction& i) {
-  if (HasTrait(i.opcode, kFree | kAliases | kControlFlow | kAsyncForm)) return true;
-  switch (i.opcode) {  // of all others none does
-    case Opcode::kConvert:
-    case Opcode::kBitcastConvert:
-    case Opcode::kConstant:
-    case Opcode::kCustomCall:
-    case Opcode::kCall:
-    case Opcode::kTranspose:
-    case Opcode::kBroadcast:
-      return true;
-    default:
-      return false;
-  }
+  return HasTrait(i.opcode, kFree | kAliases | kControlFlow | kAsyncForm) ||
+         absl::c_linear_search(kTakeNarrow, i.opcode);
 }
 
 class Widening {
@@ -64,8 +58,8 @@ class Widening {
       copy.attrs = MapComputations(m_, i, [&](CompId) { return wide; });
     }
     if (IsNarrow(i.shape)) {
-      copy.shape = b.context().WithDefaultLayout(
-          b.context().MakeArray(ElementType::kF32, i.shape->dims()));
+      copy.shape =
+          b.context().WithDefaultLayout(b.context().MakeArray(ElementType::kF32, i.shape->dims()));
     }
     const InstrId now = cloner->Add(id, copy, operands, b.computation());
     cloner->CopyRare(id, now);

@@ -6,8 +6,8 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/generated_values.h"
-#include "shardcall/partitioner/ir/analysis/peak_memory.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
+#include "shardcall/partitioner/ir/memory/peak_memory.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
 namespace shardcall {
@@ -230,7 +230,8 @@ int64_t PlanTable::WantedMemory() const {
     return bytes;
   };
   const Computation& entry = module_.comp(module_.entry());
-  int64_t bytes = FindPeakMemory(module_, kXlaGpuMemory, bytes_of).temporaries + all_bytes_of(entry.root);
+  int64_t bytes =
+      EstimatePeakTemporaries(module_, kXlaGpuMemory, bytes_of) + all_bytes_of(entry.root);
   for (const InstrId p : entry.parameters) bytes += all_bytes_of(p);
   return memory_ = bytes;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/analysis/fused_ops.h"
+#include "shardcall/partitioner/ir/memory/fused_ops.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
-#include "shardcall/partitioner/ir/analysis/leaf_views.h"
+#include "shardcall/partitioner/ir/memory/leaf_views.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -20,18 +20,26 @@ bool IsDoneTwice(const Instruction& i) {
 class FusedOpFinder {
  public:
   FusedOpFinder(const Module& m, const MemoryRules& rules)
-      : m_(m), rules_(rules), fused_(m.num_instructions()), users_(m.num_instructions()) {}
+      : m_(m), rules_(rules), users_(m.num_instructions()) {
+    out_.fused.resize(m.num_instructions());
+    out_.takes.resize(m.num_instructions());
+    out_.recomputed.resize(m.num_instructions());
+  }
 
-  std::vector<bool> Find() {
+  FusedOps Find() {
     for (int c = 0; c < m_.num_computations(); ++c) {
       const absl::Span<const InstrId> order = m_.comp(CompId(c)).instructions;
       users_[m_.comp(CompId(c)).root.value].kept = true;
       for (size_t at = order.size(); at-- > 0;) {
-        fused_[order[at].value] = IsFused(order[at]);
-        Use(order[at]);
+        const InstrId id = order[at];
+        out_.fused[id.value] = IsFused(id);
+        out_.takes[id.value] = TakesFused(id);
+        out_.recomputed[id.value] = rules_.recomputes_beside_storing && !out_.fused[id.value] &&
+                                    IsByElement(m_, id) && !IsOwnKernel(id) && IsRecomputed(id, 0);
+        Use(id);
       }
     }
-    return std::move(fused_);
+    return std::move(out_);
   }
 
  private:
@@ -56,11 +64,13 @@ class FusedOpFinder {
     const bool view = IsView(m_, id);
     const Users& own = users_[id.value];
     const bool kept = view ? own.kept : !TakesFused(id);
-    const InstrId with = view || fused_[id.value] ? own.with : id;
-    const bool passes = view || fused_[id.value];
+    const InstrId with = view || out_.fused[id.value] ? own.with : id;
+    const bool passes = view || out_.fused[id.value];
     for (const InstrId o : m_.operands(id)) {
       Users& users = users_[o.value];
-      users.reused |= i.opcode == Opcode::kBroadcast || (passes && own.reused);
+      const bool repeats = (i.opcode == Opcode::kBroadcast || i.opcode == Opcode::kDot) &&
+                           m_.instr(o).shape->num_elements() < i.shape->num_elements();
+      users.reused |= repeats || (passes && own.reused);
       users.with = users.count == 0 || users.with == with ? with : InstrId();
       users.kept |= kept;
       users.count += view ? std::max(own.count, 1) : 1;
@@ -75,7 +85,7 @@ class FusedOpFinder {
   bool TakesFused(InstrId id) const {
     const Instruction& i = m_.instr(id);
     if (i.opcode == Opcode::kReduce) return ReducesOnTheWay(id);
-    return (IsByElement(m_, id) && !IsOwnKernel(id)) || i.opcode == Opcode::kDynamicUpdateSlice;
+    return IsByElement(m_, id) && !IsOwnKernel(id);
   }
 
   bool ReducesOnTheWay(InstrId id) const {
@@ -92,7 +102,8 @@ class FusedOpFinder {
     if (!IsFloat(i.shape->element_type())) return false;
     if (i.opcode != Opcode::kConvert) return HasTrait(i.opcode, kManyOperations);
     const ElementType from = m_.instr(m_.operand(id, 0)).shape->element_type();
-    return IsFloat(from) && ElementTypeBits(from) > ElementTypeBits(i.shape->element_type());  // rounds
+    return IsFloat(from) &&
+           ElementTypeBits(from) > ElementTypeBits(i.shape->element_type());  // rounds
   }
 
   // Whether it is cheaper to compute it for each of its users than to store it.
@@ -110,8 +121,8 @@ class FusedOpFinder {
 
   const Module& m_;
   const MemoryRules& rules_;
-  std::vector<bool> fused_;   // by instruction
-  std::vector<Users> users_;  // likewise
+  FusedOps out_;
+  std::vector<Users> users_;  // by instruction
 };
 
 }  // namespace
@@ -119,12 +130,12 @@ class FusedOpFinder {
 bool IsByElement(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
   const bool product = i.opcode == Opcode::kDot && i.as<DotAttrs>().lhs_contracting.empty();
-  const bool by_element = HasTrait(i.opcode, kElementwise | kCheap | kReadsPart) ||
+  const bool by_element = HasTrait(i.opcode, kElementwise | kCheap | kReadsPart | kReplacesPart) ||
                           i.opcode == Opcode::kGather || product;
   return i.shape->IsArray() && by_element && !IsView(m, id);
 }
 
-std::vector<bool> FindFusedOps(const Module& m, const MemoryRules& rules) {
+FusedOps FindFusedOps(const Module& m, const MemoryRules& rules) {
   return FusedOpFinder(m, rules).Find();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_RUN_ORDER_H_
-#define SHARDCALL_PARTITIONER_IR_ANALYSIS_RUN_ORDER_H_
+#ifndef SHARDCALL_PARTITIONER_IR_MEMORY_RUN_ORDER_H_
+#define SHARDCALL_PARTITIONER_IR_MEMORY_RUN_ORDER_H_
 
 #include <vector>
 
@@ -17,4 +17,4 @@ std::vector<InstrId> BreadthFirstOrder(const Module& m, CompId c, const std::vec
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_RUN_ORDER_H_
+#endif  // SHARDCALL_PARTITIONER_IR_MEMORY_RUN_ORDER_H_

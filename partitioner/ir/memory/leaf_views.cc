@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/ir/analysis/leaf_views.h"
+#include "shardcall/partitioner/ir/memory/leaf_views.h"
 
 #include "shardcall/sharding/tuple_leaves.h"
 
@@ -31,6 +31,24 @@ std::optional<ValueLeaf> ViewedLeaf(const Module& m, ValueLeaf leaf) {
   }
   if (shape.num_leaves() != i.shape->num_leaves()) return std::nullopt;
   return ValueLeaf{from, leaf.leaf};
+}
+
+ValueLeaf SourceOf(const Module& m, ValueLeaf leaf) {
+  while (m.instr(leaf.value).opcode != Opcode::kWhile) {
+    const std::optional<ValueLeaf> viewed = ViewedLeaf(m, leaf);
+    if (!viewed.has_value()) break;
+    leaf = *viewed;
+  }
+  return leaf;
+}
+
+ValueLeaf MakerOf(const Module& m, ValueLeaf leaf, absl::FunctionRef<void(ValueLeaf)> visit) {
+  for (;;) {
+    const std::optional<ValueLeaf> viewed = ViewedLeaf(m, leaf);
+    if (!viewed.has_value()) return leaf;
+    if (m.instr(leaf.value).opcode == Opcode::kWhile) visit(leaf);
+    leaf = *viewed;
+  }
 }
 
 }  // namespace internal

@@ -8,14 +8,14 @@
 //   - a loop keeps its values in the memory of what it begins with, or in a copy where that is a
 //     parameter of the computation, or is used after it; its body needs room of its own for a new
 //     value where the old one is still used.
-#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_BUFFERS_H_
-#define SHARDCALL_PARTITIONER_IR_ANALYSIS_BUFFERS_H_
+#ifndef SHARDCALL_PARTITIONER_IR_MEMORY_BUFFERS_H_
+#define SHARDCALL_PARTITIONER_IR_MEMORY_BUFFERS_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "shardcall/partitioner/ir/analysis/memory_rules.h"
+#include "shardcall/partitioner/ir/memory/memory_rules.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
@@ -30,11 +30,18 @@ struct Buffer {
   bool is_table = false;  // of the addresses of a tuple's elements, which has a place of its own
 };
 
-// What the buffers of a computation are, and its results, which the caller has memory for.
+// The memory of a result of the program, which the caller has.
+struct ResultBuffer {
+  int64_t bytes = 0;
+  int free_from = 0;  // after the last use of the parameter that is donated for it
+  int written = 0;
+};
+
+// What the buffers of a computation are.
 struct BufferList {
   std::vector<Buffer> temporaries;
-  std::vector<Buffer> results;  // of the entry, leaf by leaf; from where they are written on
-  int end = 0;                  // after all times
+  std::vector<ResultBuffer> results;  // of the entry, leaf by leaf
+  int end = 0;                        // after all times
 };
 
 // Calls `shared_peak` for each computation that several instructions call, callees first, and
@@ -47,4 +54,4 @@ BufferList ListBuffers(const Module& module, const MemoryRules& rules,
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_BUFFERS_H_
+#endif  // SHARDCALL_PARTITIONER_IR_MEMORY_BUFFERS_H_

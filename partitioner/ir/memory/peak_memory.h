@@ -3,14 +3,14 @@
 // the large ones first, each in the smallest result of the program that has room for it while it
 // lives, before that result is written; the others in one region, where each begins at a multiple
 // of an alignment.
-#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_PEAK_MEMORY_H_
-#define SHARDCALL_PARTITIONER_IR_ANALYSIS_PEAK_MEMORY_H_
+#ifndef SHARDCALL_PARTITIONER_IR_MEMORY_PEAK_MEMORY_H_
+#define SHARDCALL_PARTITIONER_IR_MEMORY_PEAK_MEMORY_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "shardcall/partitioner/ir/analysis/memory_rules.h"
+#include "shardcall/partitioner/ir/memory/memory_rules.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
@@ -27,6 +27,10 @@ struct PeakMemory {
   std::vector<Held> held;  // what they are then, the largest first
 };
 
+// The same without the gaps between buffers, and without what is held.
+int64_t EstimatePeakTemporaries(const Module& module, const MemoryRules& rules,
+                                absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
+
 // `bytes_of` says what a leaf of the result of an instruction takes, by its flat index.
 PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
                           absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
@@ -34,4 +38,4 @@ PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_PEAK_MEMORY_H_
+#endif  // SHARDCALL_PARTITIONER_IR_MEMORY_PEAK_MEMORY_H_

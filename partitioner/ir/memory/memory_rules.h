@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the backends of XLA differ in what they keep in memory.
-#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_MEMORY_RULES_H_
-#define SHARDCALL_PARTITIONER_IR_ANALYSIS_MEMORY_RULES_H_
+// How the backends of XLA (of jaxlib 0.10.2 and 0.12.0) differ in what they keep in memory.
+#ifndef SHARDCALL_PARTITIONER_IR_MEMORY_MEMORY_RULES_H_
+#define SHARDCALL_PARTITIONER_IR_MEMORY_MEMORY_RULES_H_
 
 #include <cstdint>
 #include <limits>
@@ -26,6 +26,9 @@ struct MemoryRules {
   // Whether a value of several users, and of several operands of its size, is computed at each of
   // them, if that reads no more than to store it and to read it back.
   bool recomputes_to_read_less = true;
+  // Whether what is cheap to compute from one operand is computed at each user that can, also where
+  // others need it in memory.
+  bool recomputes_beside_storing = false;
 };
 
 inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
@@ -38,10 +41,11 @@ inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
                                               .fuses_gathers = false,
                                               .fuses_major_reductions = false,
                                               .most_reduced_at_once = 32,
-                                              .recomputes_to_read_less = false};
+                                              .recomputes_to_read_less = false,
+                                              .recomputes_beside_storing = true};
 inline constexpr MemoryRules kXlaGpuMemory = {.alignment = 256};
 
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_MEMORY_RULES_H_
+#endif  // SHARDCALL_PARTITIONER_IR_MEMORY_MEMORY_RULES_H_
