@@ -109,7 +109,7 @@ class Search {
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
-  static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 1.6;
+  static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 4;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24;
 
@@ -131,8 +131,8 @@ class Search {
     return true;
   }
 
-  // More bytes have to save time that counts: a third of it where they are a few more, or the first
-  // ones, else more than half.
+  // More bytes have to save time that counts: a third of it where they are a few times as many, or
+  // the first ones, else more than half.
   bool IsDearer(const Plan& made) const {
     if (made.bytes <= propagated_bytes_) return false;
     const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
@@ -153,7 +153,8 @@ class Search {
           if (left-- == 0) return absl::OkStatus();
           states[v] = static_cast<int>(s);
           SHARDCALL_ASSIGN_OR_RETURN(bool taken, Try(states));
-          if (!taken && left > 0 && Follow(static_cast<int>(v), &states)) {
+          for (const bool on : {false, true}) {
+            if (taken || left == 0 || !Follow(static_cast<int>(v), on, &states)) break;
             --left;
             SHARDCALL_ASSIGN_OR_RETURN(taken, Try(states));
           }
@@ -168,34 +169,51 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Gives values that elementwise ops and ops that move data make of value v, or it of them, the
-  // states that follow from that of v. False if there are none.
-  bool Follow(int v, std::vector<int>* states) {
-    const StateGraph::Value& value = graph_.values()[v];
-    bool any = false;
-    for (int t : value.terms) {
-      const StateGraph::Term& term = graph_.term(t);
-      if (!term.op.valid() ||
-          !HasTrait(program_.module.instr(term.op).opcode, kElementwise | kMapsElements)) {
-        continue;
-      }
-      const ShardingRule& rule = graph_.rule(term);
-      FactorAssignment a(rule, program_.mesh, {}, FactorsAllowedByRule(rule));
-      a.Project(static_cast<int>(absl::c_find(term.leaves, value.leaf) - term.leaves.begin()),
-                *value.states[(*states)[v]]);
-      a.Normalize();
-      for (size_t k = 0; k < term.leaves.size(); ++k) {
-        const int u = graph_.value_of(term.leaves[k]);
-        if (u < 0 || u == v) continue;
-        const auto& known = graph_.values()[u].states;
-        const auto follows =
-            absl::c_find(known, a.DimSharding(program_.module.context(), static_cast<int>(k)));
-        if (follows == known.end() || follows == known.begin()) continue;
-        (*states)[u] = static_cast<int>(follows - known.begin());
-        any = true;
+  // Gives values that elementwise ops, ops that move data and loops make of value v, or it of them,
+  // the states that follow from that of v; if `on`, also those that follow from theirs. False if
+  // there are none.
+  bool Follow(int v, bool on, std::vector<int>* states) {
+    std::vector<bool> given(states->size());
+    given[v] = true;
+    std::vector<int> from = {v};
+    for (size_t k = 0; k < from.size() && (k == 0 || on); ++k) {
+      for (const int t : graph_.values()[from[k]].terms) {
+        FollowTerm(graph_.term(t), from[k], states, &given, &from);
       }
     }
-    return any;
+    return from.size() > 1;
+  }
+
+  // Of the other values of a term, gives those that are not `given` their states, and adds them to
+  // `followers`.
+  void FollowTerm(const StateGraph::Term& term, int v, std::vector<int>* states,
+                  std::vector<bool>* given, std::vector<int>* followers) {
+    const StateGraph::Value& value = graph_.values()[v];
+    const Sharding* const state = value.states[(*states)[v]];
+    std::optional<FactorAssignment> assignment;
+    if (term.op.valid()) {
+      if (!HasTrait(program_.module.instr(term.op).opcode, kElementwise | kMapsElements)) return;
+      const ShardingRule& rule = graph_.rule(term);
+      assignment.emplace(rule, program_.mesh, absl::Span<const AxisRef>(),
+                         FactorsAllowedByRule(rule));
+      const auto at = absl::c_find(term.leaves, value.leaf) - term.leaves.begin();
+      assignment->Project(static_cast<int>(at), *state);
+      assignment->Normalize();
+    }
+    for (size_t k = 0; k < term.leaves.size(); ++k) {
+      const int u = graph_.value_of(term.leaves[k]);
+      if (u < 0 || (*given)[u]) continue;
+      const Sharding* const wanted =
+          assignment.has_value()
+              ? assignment->DimSharding(program_.module.context(), static_cast<int>(k))
+              : state;
+      const auto& known = graph_.values()[u].states;
+      const auto follows = absl::c_find(known, wanted);
+      if (follows == known.end() || follows == known.begin()) continue;
+      (*states)[u] = static_cast<int>(follows - known.begin());
+      (*given)[u] = true;
+      followers->push_back(u);
+    }
   }
 
   // The states of propagation without the other axes.
