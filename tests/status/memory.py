@@ -28,6 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'support'))
 import command  # noqa: E402
 import sections  # noqa: E402
+import xla_partitioner  # noqa: E402
 
 RECORD = os.path.join(HERE, 'memory.json')
 H100 = os.path.join(HERE, '..', 'partitioner', 'bindings', 'pjrt', 'h100.txtpb')
@@ -102,21 +103,14 @@ def compile_on_cpu(path):
     import numpy as np
     import jax
     from jax._src.interpreters import mlir
-    from jaxlib import _hlo, _jax
+    from jaxlib import _jax
     from jaxlib.mlir import ir
     with open(path, encoding='utf-8') as f:
         text = f.read()
-    found = re.search(r'num_partitions=(\d+)', text)
-    n = int(found[1]) if found else 1
-    module = _hlo.hlo_module_from_text(text)
-    code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
-    options = _jax.CompileOptions()
-    build = options.executable_build_options
-    options.num_replicas = build.num_replicas = 1
-    options.num_partitions = build.num_partitions = n
-    build.use_spmd_partitioning = n > 1
-    options.device_assignment = _jax.DeviceAssignment.create(
-        np.arange(n, dtype=np.int32).reshape(1, n))
+    n = xla_partitioner.devices_of(text)
+    options = xla_partitioner.options_for(np.arange(n, dtype=np.int32).reshape(1, n))
+    options.executable_build_options.use_spmd_partitioning = n > 1
+    code = xla_partitioner.stablehlo_of(text)
     client = jax.devices('cpu')[0].client
     with mlir.make_ir_context():
         client.compile_and_load(ir.Module.parse(code),
@@ -133,8 +127,7 @@ def xla_flags(directory, devices):
 def of_xla(path, plugin):
     """Compiles a file of the corpus; what XLA assigned, or None."""
     with open(path, encoding='utf-8', errors='replace') as f:
-        found = re.search(r'num_partitions=(\d+)', f.read())
-    devices = int(found[1]) if found else 1
+        devices = xla_partitioner.devices_of(f.read())
     with tempfile.TemporaryDirectory() as directory:
         env = dict(os.environ, XLA_FLAGS=xla_flags(directory, devices))
         if plugin:

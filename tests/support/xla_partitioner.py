@@ -30,6 +30,24 @@ PROPAGATED = 'sharding-propagation|shardy-xla'
 PARTITIONED = 'spmd-partitioning'
 
 
+def stablehlo_of(text):
+    """Of HLO text."""
+    from jaxlib import _hlo, _jax
+    module = _hlo.hlo_module_from_text(text)
+    return _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+
+
+def options_for(assignment):
+    """To compile for one replica; `assignment`: the devices of the partitions, int32[1,n]."""
+    from jaxlib import _jax
+    options = _jax.CompileOptions()
+    build = options.executable_build_options
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = assignment.shape[1]
+    options.device_assignment = _jax.DeviceAssignment.create(assignment)
+    return options
+
+
 def compile_until_partitioned(text, passes, after, may_set):
     """(the text after that pass or None, what ended the compilation). `may_set`: of each flat
     parameter, and of each flat result, whether propagation may set its sharding; None: as the
@@ -37,20 +55,16 @@ def compile_until_partitioned(text, passes, after, may_set):
     import numpy as np
     import jax
     from jax._src.interpreters import mlir
-    from jaxlib import _hlo, _jax, _xla
+    from jaxlib import _jax, _xla
     from jaxlib.mlir import ir
     n = devices_of(text)
     named = NAMED.search(text)  # as JAX 0.12 writes them
     shardy = bool(named) or 'xla.sdy' in text
-    module = _hlo.hlo_module_from_text(text)
-    code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
-    options = _jax.CompileOptions()
+    code = stablehlo_of(text)
+    options = options_for(np.zeros((1, n), np.int32))
     build = options.executable_build_options
-    options.num_replicas = build.num_replicas = 1
-    options.num_partitions = build.num_partitions = n
     build.use_spmd_partitioning = True
     build.use_shardy_partitioner = shardy
-    options.device_assignment = _jax.DeviceAssignment.create(np.zeros((1, n), np.int32))
     build.debug_options.xla_enable_hlo_passes_only = ','.join(passes)
     if may_set is not None:
         build.allow_spmd_sharding_propagation_to_parameters = may_set[0]

@@ -5,6 +5,7 @@
 //   after:   w = (f32[8], ..) while((convert(x), ..)),  its body:  y = p0
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
@@ -18,7 +19,10 @@ namespace {
 class Hoisting {
  public:
   explicit Hoisting(const Module& m) : m_(m), users_(m.num_instructions()) {
+    conditions_.resize(m.num_computations());
     for (int k = 0; k < m.num_instructions(); ++k) {
+      const Instruction& i = m.instr(InstrId(k));
+      if (i.opcode == Opcode::kWhile) ++conditions_[i.as<WhileAttrs>().condition.value];
       for (const InstrId o : m.operands(InstrId(k))) users_[o.value].push_back(InstrId(k));
     }
     for (const InstrId loop : LoopsWithOwnBody(m)) Find(loop);
@@ -64,7 +68,9 @@ class Hoisting {
     const InstrId in_body = m_.comp(attrs.body).parameters[0];
     const InstrId in_condition = m_.comp(attrs.condition).parameters[0];
     if (m_.instr(init).opcode != Opcode::kTuple || users_[init.value].size() != 1 ||
-        m_.instr(root).opcode != Opcode::kTuple) {
+        m_.instr(root).opcode != Opcode::kTuple || conditions_[attrs.condition.value] != 1 ||
+        m_.comp(m_.instr(loop).computation).root == loop || !IsReadByElement(loop) ||
+        !IsReadByElement(in_body) || !IsReadByElement(in_condition)) {
       return;
     }
     for (uint32_t k = 0; k < m_.instr(root).operand_count; ++k) {
@@ -81,6 +87,12 @@ class Hoisting {
       }
       for (const InstrId element : ElementsOf(loop, k)) wide_[element].narrows = true;
     }
+  }
+
+  bool IsReadByElement(InstrId tuple) const {
+    return absl::c_all_of(users_[tuple.value], [&](InstrId user) {
+      return m_.instr(user).opcode == Opcode::kGetTupleElement;
+    });
   }
 
   std::vector<InstrId> ElementsOf(InstrId tuple, uint32_t k) const {
@@ -121,6 +133,7 @@ class Hoisting {
 
   const Module& m_;
   std::vector<std::vector<InstrId>> users_;  // by instruction
+  std::vector<int> conditions_;              // by computation: of how many loops it is one
   absl::flat_hash_map<InstrId, Wide> wide_;
 };
 

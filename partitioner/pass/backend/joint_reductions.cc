@@ -4,7 +4,6 @@
 //   after:   t = all-reduce(x, y),  p = get-tuple-element(t), index=0,  q = .. index=1
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/monoid.h"
@@ -60,19 +59,23 @@ std::vector<int> Levels(const Module& m) {
   return levels;
 }
 
-// What alike reductions have in common: the monoid, the devices, and the rest of their attributes.
-std::pair<int, const Attributes*> KindOf(const Module& m, const Instruction& i) {
+// What alike reductions have in common: the type, the monoid (-1: their computation is none), the
+// devices, and the rest of their attributes.
+using ReductionKind = std::tuple<ElementType, int, const Attributes*>;
+ReductionKind KindOf(const Module& m, const Instruction& i) {
   CollectiveAttrs attrs = i.as<CollectiveAttrs>();
   attrs.channel_id = -1;
   Opcode op;
-  if (!RecognizeMonoid(m, attrs.to_apply, &op)) return {-1, InternAttributes(m.context(), attrs)};
-  attrs.to_apply = CompId();
-  return {static_cast<int>(op), InternAttributes(m.context(), attrs)};
+  int monoid = -1;
+  if (RecognizeMonoid(m, attrs.to_apply, &op)) {
+    monoid = static_cast<int>(op);
+    attrs.to_apply = CompId();
+  }
+  return {i.shape->element_type(), monoid, InternAttributes(m.context(), attrs)};
 }
 
 ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) {
-  absl::flat_hash_map<std::tuple<CompId, int, std::pair<int, const Attributes*>>, ReductionGroup>
-      all;
+  absl::flat_hash_map<std::tuple<CompId, int, ReductionKind>, ReductionGroup> all;
   for (int k = 0; k < m.num_instructions(); ++k) {
     const Instruction& i = m.instr(InstrId(k));
     if (!IsJoinable(i, kMostJoinedBytes)) continue;

@@ -9,10 +9,14 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
+// More parts are left together: a program does not grow with its devices.
+constexpr int64_t kMostParts = 64;
+
 bool ConcernsExchange(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
-  return i.opcode == Opcode::kAllToAll && i.shape->IsArray() && i.operand_count == 1 &&
-         i.as<CollectiveAttrs>().dimension >= 0;
+  if (i.opcode != Opcode::kAllToAll || !i.shape->IsArray() || i.operand_count != 1) return false;
+  const CollectiveAttrs& attrs = i.as<CollectiveAttrs>();
+  return attrs.dimension >= 0 && CollectiveGroupSize(m, i.opcode, attrs) <= kMostParts;
 }
 
 void MakeExchange(const Module& m, InstrId id, GraphBuilder& b, ModuleCloner* cloner) {

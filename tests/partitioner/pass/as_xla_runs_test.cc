@@ -91,7 +91,12 @@ ENTRY e {
 }
 )";
   EXPECT_THAT(TextAfter(hoist, text), HasSubstr("(s32[], f32[8]{0}, f32[8]{0}) while("));
-  // Not what it reads in another way, too.
+  // Not if the loop is the result, whose shape would change.
+  std::string returned = text;
+  returned.replace(returned.find("  w = (s32"), 3, "  ROOT w");
+  returned.erase(returned.find("  ROOT r = f32[8] get-tuple-element(w)"));
+  EXPECT_THAT(TextAfter(hoist, returned + "}\n"), IsEmpty());
+  // Nor what it reads in another way, too.
   std::string read = text;
   read.replace(read.find("add(s, wide)"), 12, "add(wide, wide)");
   read.replace(read.find("wide = f32[8] convert(x)"), 24,
@@ -177,6 +182,25 @@ TEST(AsXlaRuns, ReductionsThatDoNotNeedEachOtherAreOne) {
   std::string chain = kTwoSums;
   chain.replace(chain.find("multiply(x, x)"), 14, "multiply(a, a)");
   EXPECT_THAT(After(JoinDistantReductions, chain), IsEmpty());
+  std::string types = kTwoSums;
+  types.replace(types.find("y = f32[8] multiply(x, x)"), 25, "y = s32[8] convert(x)");
+  types.replace(types.find("q = f32[8] all-reduce"), 21, "q = s32[8] all-reduce");
+  types.replace(types.find("subtract(a, q)"), 14, "negate(a)");
+  types.replace(types.rfind("to_apply=add"), 12, "to_apply=integers");
+  OfFunction join(JoinDistantReductions);
+  EXPECT_THAT(TextAfter(join, R"(add {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT s = f32[] add(l, r)
+}
+integers {
+  l = s32[] parameter(0)
+  r = s32[] parameter(1)
+  ROOT s = s32[] add(l, r)
+}
+ENTRY e {
+)" + types + "}\n"),
+              IsEmpty());
 }
 
 TEST(AsXlaRuns, AScatterIntoZerosAddsToWhatItIsAddedTo) {
