@@ -68,9 +68,9 @@ inline namespace internal {
 
 int64_t EstimatePeakMemory(const Module& local) {
   DeviceMemory memory = CountAtRest(local);
-  memory.temporaries = EstimatePeakTemporaries(local, kXlaGpuMemory, [&](InstrId id, int leaf) {
-    return local.instr(id).shape->leaf(leaf)->byte_size();
-  });
+  memory.temporaries = EstimatePeakTemporaries(
+      local, BuffersOf(local, kXlaGpuMemory), kXlaGpuMemory,
+      [&](InstrId id, int leaf) { return local.instr(id).shape->leaf(leaf)->byte_size(); });
   return memory.Peak();
 }
 

@@ -121,19 +121,19 @@ class BufferLister {
       const int now = enter_[id.value];
       for (const CompId called : CalledComputations(m_, i)) {
         const int64_t within = shared_bytes_[called.value];
-        if (within > 0) out->push_back({id, within, now, leave_[id.value]});
+        if (within > 0) out->push_back({id, within, now, leave_[id.value], Buffer::kWithin});
       }
       if (HasTable(c, id)) {
         const auto elements = static_cast<int64_t>(i.shape->tuple().size());
         out->push_back({id, kAddressBytes * elements, now,
-                        end(std::max(at, lifetimes_.LastReader(id))), true});
+                        end(std::max(at, lifetimes_.LastReader(id))), Buffer::kTable});
       }
       if (!lifetimes_.HasOwnMemory(id) || i.opcode == Opcode::kParameter) continue;
       Overwrite(id, dying[at], out);
       for (const int k : LeavesWithBuffer(id)) {
         const int last = std::max(at, lifetimes_.LastUse({id, k}));
         buffer_[lifetimes_.NumberOf({id, k})] = static_cast<int>(out->size());
-        out->push_back({id, BytesOf({id, k}), now, end(last)});
+        out->push_back({id, BytesOf({id, k}), now, end(last), k});
         dying[last].push_back({id, k});
       }
     }

@@ -27,7 +27,10 @@ struct Buffer {
   InstrId value;  // whose memory it is; a call stands for all that its computation needs
   int64_t bytes = 0;
   int begin = 0, end = 0;
-  bool is_table = false;  // of the addresses of a tuple's elements, which has a place of its own
+  // Which leaf of it. kTable: the addresses of a tuple's elements, which have a place of their own.
+  // kWithin: what is needed within a call.
+  int leaf = 0;
+  static constexpr int kTable = -1, kWithin = -2;
 };
 
 // The memory of a result of the program, which the caller has.

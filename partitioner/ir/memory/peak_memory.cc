@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "shardcall/partitioner/ir/memory/buffers.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -50,7 +49,7 @@ std::vector<Buffer> OutsideResults(const BufferList& list) {
   std::stable_sort(buffers.begin(), buffers.end(),
                    [](const Buffer& a, const Buffer& b) { return a.bytes > b.bytes; });
   std::erase_if(buffers, [&](const Buffer& buffer) {
-    if (buffer.is_table) return false;
+    if (buffer.leaf == Buffer::kTable) return false;
     auto result = std::lower_bound(results.begin(), results.end(), buffer.bytes,
                                    [](const auto& r, int64_t bytes) { return r.bytes < bytes; });
     for (int k = 0; k < kMostTried && result != results.end(); ++k, ++result) {
@@ -166,10 +165,22 @@ PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
   return out;
 }
 
-int64_t EstimatePeakTemporaries(const Module& module, const MemoryRules& rules,
+BufferList BuffersOf(const Module& module, const MemoryRules& rules) {
+  return Buffers(module, rules, [&](InstrId id, int leaf) {
+    return module.instr(id).shape->leaf(leaf)->byte_size();
+  });
+}
+
+int64_t EstimatePeakTemporaries(const Module& module, BufferList buffers, const MemoryRules& rules,
                                 absl::FunctionRef<int64_t(InstrId, int)> bytes_of) {
-  const BufferList list = Buffers(module, rules, bytes_of);
-  return PeakOf(OutsideResults(list), list.end, rules.alignment).bytes;
+  for (Buffer& buffer : buffers.temporaries) {
+    if (buffer.leaf >= 0) buffer.bytes = bytes_of(buffer.value, buffer.leaf);
+  }
+  const InstrId root = module.comp(module.entry()).root;
+  for (size_t k = 0; k < buffers.results.size(); ++k) {
+    buffers.results[k].bytes = bytes_of(root, static_cast<int>(k));
+  }
+  return PeakOf(OutsideResults(buffers), buffers.end, rules.alignment).bytes;
 }
 
 }  // namespace internal

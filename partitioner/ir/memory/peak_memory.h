@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/ir/memory/buffers.h"
 #include "shardcall/partitioner/ir/memory/memory_rules.h"
 #include "shardcall/partitioner/ir/module.h"
 
@@ -27,13 +28,15 @@ struct PeakMemory {
   std::vector<Held> held;  // what they are then, the largest first
 };
 
-// The same without the gaps between buffers, and without what is held.
-int64_t EstimatePeakTemporaries(const Module& module, const MemoryRules& rules,
-                                absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
-
 // `bytes_of` says what a leaf of the result of an instruction takes, by its flat index.
 PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
                           absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
+
+// The temporaries by a quicker count, without the gaps between buffers: the buffers of a module are
+// listed once, and counted for the sizes that its values have on a device.
+BufferList BuffersOf(const Module& module, const MemoryRules& rules);
+int64_t EstimatePeakTemporaries(const Module& module, BufferList buffers, const MemoryRules& rules,
+                                absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
 
 }  // namespace internal
 }  // namespace shardcall

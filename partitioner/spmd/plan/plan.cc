@@ -22,7 +22,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       rules_(rules),
       options_(options),
       context_(program.module.context()),
-      table_(program, propagation, options, &memo->copies, &memo->generated),
+      table_(program, propagation, options, &memo->copies, &memo->facts),
       plan_(table_.plan()),
       decider_(program, rules, options, table_, *memo),
       waiting_(program, options.cost, table_),

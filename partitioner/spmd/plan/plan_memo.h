@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/plan/program_facts.h"
 #include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/sharding/base/intern_table.h"
 
@@ -37,7 +38,7 @@ struct PlanMemo {
   };
   InternTable<Entry> decisions;
   InternTable<Copies> copies;
-  std::vector<bool> generated;  // GeneratedValues of the program, once it is planned
+  ProgramFacts facts;
 };
 
 }  // namespace internal

@@ -23,7 +23,7 @@ struct KeptRules {
 
 PlanTable::PlanTable(const Program& program, const PropagationResult& propagation,
                      const SpmdOptions& options, InternTable<Copies>* copy_lists,
-                     std::vector<bool>* generated)
+                     ProgramFacts* facts)
     : cost_(options.cost),
       program_(program),
       module_(program.module),
@@ -32,10 +32,10 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       max_memory_(options.max_memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
-      generated_(*generated),
+      facts_(*facts),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {
-  if (generated->empty()) *generated = GeneratedValues(module_);
+  if (facts_.generated.empty()) facts_.generated = GeneratedValues(module_);
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
   for (int i = 0; i < module_.num_instructions(); ++i) {
@@ -230,8 +230,9 @@ int64_t PlanTable::WantedMemory() const {
     return bytes;
   };
   const Computation& entry = module_.comp(module_.entry());
-  int64_t bytes =
-      EstimatePeakTemporaries(module_, kXlaGpuMemory, bytes_of) + all_bytes_of(entry.root);
+  if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kXlaGpuMemory);
+  int64_t bytes = EstimatePeakTemporaries(module_, *facts_.buffers, kXlaGpuMemory, bytes_of) +
+                  all_bytes_of(entry.root);
   for (const InstrId p : entry.parameters) bytes += all_bytes_of(p);
   return memory_ = bytes;
 }

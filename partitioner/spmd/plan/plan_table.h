@@ -8,6 +8,7 @@
 
 #include "shardcall/partitioner/spmd/plan/copies.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
+#include "shardcall/partitioner/spmd/plan/program_facts.h"
 #include "shardcall/sharding/cost_model.h"
 
 namespace shardcall {
@@ -20,8 +21,7 @@ using CopyList = absl::InlinedVector<const Copies*, 12>;
 class PlanTable {
  public:
   PlanTable(const Program& program, const PropagationResult& propagation,
-            const SpmdOptions& options, InternTable<Copies>* copy_lists,
-            std::vector<bool>* generated);
+            const SpmdOptions& options, InternTable<Copies>* copy_lists, ProgramFacts* facts);
 
   Plan& plan() { return plan_; }
   Context& context() const { return context_; }
@@ -55,7 +55,7 @@ class PlanTable {
   States OperandStates(InstrId id, CopyList* copies = nullptr) const;
   Shapes OperandShapes(InstrId id) const;
   // Whether devices can generate any part of it (ir/analysis/generated_values.h).
-  bool IsGenerated(InstrId id) const { return generated_[id.value]; }
+  bool IsGenerated(InstrId id) const { return facts_.generated[id.value]; }
   // How many operands `id` is.
   uint32_t num_uses(InstrId id) const { return num_uses_[id.value]; }
   // The instruction that reads `id` last; invalid if none does.
@@ -108,9 +108,9 @@ class PlanTable {
   Context& context_;
   Plan plan_;
   CopyTable copies_;
-  const std::vector<bool>& generated_;  // by instruction
-  std::vector<uint32_t> num_uses_;      // by instruction
-  std::vector<InstrId> last_user_;      // by instruction
+  ProgramFacts& facts_;
+  std::vector<uint32_t> num_uses_;  // by instruction
+  std::vector<InstrId> last_user_;  // by instruction
 };
 
 }  // namespace internal

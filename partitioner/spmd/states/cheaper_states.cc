@@ -255,7 +255,7 @@ class Search {
   }
 
   int64_t MemoryOf(const PropagationResult& result) {
-    return PlanTable(program_, result, options_, &memo_.copies, &memo_.generated).WantedMemory();
+    return PlanTable(program_, result, options_, &memo_.copies, &memo_.facts).WantedMemory();
   }
 
   const Program& program_;

@@ -21,7 +21,7 @@ StateGraph::StateGraph(const Program& program, const PropagationResult& propagat
       propagation_(propagation),
       rules_(rules),
       options_(options),
-      table_(program, propagation, options, &memo.copies, &memo.generated),
+      table_(program, propagation, options, &memo.copies, &memo.facts),
       decider_(program, rules, options, table_, memo),
       invariants_(program, table_, options.cost.trip_count) {
   FindOrder();
