@@ -12,12 +12,6 @@
 namespace shardcall {
 namespace {
 
-int64_t Bytes(const Shape* shape) {
-  int64_t bytes = 0;
-  for (int k = 0; k < shape->num_leaves(); ++k) bytes += shape->leaf(k)->byte_size();
-  return bytes;
-}
-
 std::string TextNameOf(const Instruction& i) {
   return i.name.empty() ? std::string(OpcodeText(i.opcode)) : absl::StrCat("%", i.name);
 }
@@ -29,9 +23,7 @@ class RunPeak {
       : rules_(backend == XlaBackend::kCpu ? kXlaCpuMemory : kXlaGpuMemory),
         run_(AsXlaRuns(local, rules_)),
         module_(run_.has_value() ? *run_ : local),
-        peak_(FindPeakMemory(module_, rules_, [&](InstrId id, int leaf) {
-          return module_.instr(id).shape->leaf(leaf)->byte_size();
-        })) {}
+        peak_(FindPeakMemory(module_, rules_)) {}
   const Module& module() const { return module_; }
   const PeakMemory& peak() const { return peak_; }
 
@@ -46,12 +38,12 @@ class RunPeak {
 DeviceMemory CountAtRest(const Module& local) {
   DeviceMemory out;
   const Computation& entry = local.comp(local.entry());
-  for (InstrId p : entry.parameters) out.arguments += Bytes(local.instr(p).shape);
-  out.outputs = Bytes(local.instr(entry.root).shape);
+  for (InstrId p : entry.parameters) out.arguments += local.instr(p).shape->byte_size();
+  out.outputs = local.instr(entry.root).shape->byte_size();
   for (const AliasEntry& alias : local.header.aliases) {
     const Shape* shape = local.instr(entry.root).shape;
     for (int64_t k : alias.output_index) shape = shape->tuple()[k];
-    out.aliased += Bytes(shape);
+    out.aliased += shape->byte_size();
   }
   return out;
 }
@@ -68,16 +60,15 @@ inline namespace internal {
 
 int64_t EstimatePeakMemory(const Module& local) {
   DeviceMemory memory = CountAtRest(local);
-  memory.temporaries = EstimatePeakTemporaries(
-      local, BuffersOf(local, kXlaGpuMemory), kXlaGpuMemory,
-      [&](InstrId id, int leaf) { return local.instr(id).shape->leaf(leaf)->byte_size(); });
+  memory.temporaries = EstimatePeakTemporaries(BuffersOf(local, kXlaGpuMemory), kXlaGpuMemory);
   return memory.Peak();
 }
 
 MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
   const RunPeak run(local, XlaBackend::kGpu);
   const PeakMemory& peak = run.peak();
-  MemoryAtPeak out;
+  MemoryAtPeak out = {.memory = CountAtRest(local)};
+  out.memory.temporaries = peak.temporaries;
   if (peak.at.valid()) out.at = TextNameOf(run.module().instr(peak.at));
   for (const PeakMemory::Held& held : peak.held) {
     if (out.held.size() == most) break;
@@ -93,8 +84,8 @@ std::string PartsText(const DeviceMemory& memory) {
 }
 
 std::string DescribePeak(const Module& local) {
-  const DeviceMemory memory = CountDeviceMemory(local);
   const MemoryAtPeak peak = ListMemoryAtPeak(local, 5);
+  const DeviceMemory& memory = peak.memory;
   std::string out = absl::StrCat(HumanBytes(memory.Peak()), ": ", PartsText(memory));
   if (peak.held.empty()) return out;
   absl::StrAppend(&out, " at ", peak.at, ", of which");

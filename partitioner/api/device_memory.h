@@ -42,6 +42,7 @@ struct HeldAtPeak {
   int64_t bytes = 0;
 };
 struct MemoryAtPeak {
+  DeviceMemory memory;
   std::string at;                // the name of an op; empty if there are no temporaries
   std::vector<HeldAtPeak> held;  // the largest first, at most so many
 };

@@ -133,7 +133,8 @@ Json CostModelJson(const CostModel& cost) {
           {"trip_count", cost.trip_count}};
 }
 
-Json MemoryJson(const DeviceMemory& memory, const MemoryAtPeak& peak) {
+Json MemoryJson(const MemoryAtPeak& peak) {
+  const DeviceMemory& memory = peak.memory;
   Json j = {{"arguments", memory.arguments},
             {"outputs", memory.outputs},
             {"temporaries", memory.temporaries},
@@ -177,9 +178,9 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   j["peak_bytes"] = int64_t{usage.ru_maxrss} * 1024;
-  const DeviceMemory memory = CountDeviceMemory(p.local.module);
-  j["peak_memory"] = memory.Peak();
-  j["memory"] = MemoryJson(memory, ListMemoryAtPeak(p.local.module, 20));
+  const MemoryAtPeak peak = ListMemoryAtPeak(p.local.module, 20);
+  j["peak_memory"] = peak.memory.Peak();
+  j["memory"] = MemoryJson(peak);
   const DeviceMemory on_cpu = CountDeviceMemory(p.local.module, XlaBackend::kCpu);
   j["memory"]["xla_cpu"] = {{"temporaries", on_cpu.temporaries}, {"peak", on_cpu.Peak()}};
   j["collectives"] = Json::array();

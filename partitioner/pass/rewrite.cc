@@ -12,7 +12,7 @@ inline namespace internal {
 namespace {
 
 using Make = absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)>;
-using Order = absl::FunctionRef<std::vector<InstrId>(CompId)>;
+using Order = absl::FunctionRef<absl::Span<const InstrId>(CompId)>;
 
 class Rewriting {
  public:
@@ -109,7 +109,8 @@ class Rewriting {
 
 PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
                                Make make) {
-  return RewriteInstructions(m, concerns, make, [&](CompId c) { return m.comp(c).instructions; });
+  return RewriteInstructions(m, concerns, make,
+                             [&](CompId c) { return absl::MakeConstSpan(m.comp(c).instructions); });
 }
 
 PassResult RewriteInstructions(const Module& m, absl::FunctionRef<bool(InstrId)> concerns,

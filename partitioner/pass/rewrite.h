@@ -2,9 +2,8 @@
 #ifndef SHARDCALL_PARTITIONER_PASS_REWRITE_H_
 #define SHARDCALL_PARTITIONER_PASS_REWRITE_H_
 
-#include <vector>
-
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/pass/pass.h"
@@ -26,7 +25,7 @@ PassResult RewriteInstructions(
 PassResult RewriteInstructions(
     const Module& m, absl::FunctionRef<bool(InstrId)> concerns,
     absl::FunctionRef<void(InstrId, GraphBuilder& b, ModuleCloner* cloner)> make,
-    absl::FunctionRef<std::vector<InstrId>(CompId)> order);
+    absl::FunctionRef<absl::Span<const InstrId>(CompId)> order);
 
 // Adds what a further pass has done to `all`, the result of those before it.
 void Follow(PassResult next, PassResult* all);

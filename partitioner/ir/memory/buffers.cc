@@ -20,10 +20,8 @@ constexpr int64_t kAddressBytes = 8;
 
 class BufferLister {
  public:
-  BufferLister(const Module& m, const MemoryRules& rules,
-               absl::FunctionRef<int64_t(InstrId, int)> bytes_of)
+  BufferLister(const Module& m, const MemoryRules& rules)
       : m_(m),
-        bytes_of_(bytes_of),
         lifetimes_(m, rules),
         enter_(m.num_instructions()),
         leave_(m.num_instructions()),
@@ -56,7 +54,7 @@ class BufferLister {
   }
 
  private:
-  int64_t BytesOf(ValueLeaf l) const { return bytes_of_(l.value, l.leaf); }
+  int64_t BytesOf(ValueLeaf l) const { return m_.instr(l.value).shape->leaf(l.leaf)->byte_size(); }
   int NumLeaves(InstrId id) const { return m_.instr(id).shape->num_leaves(); }
 
   // The computations that are listed where `i` calls them.
@@ -237,7 +235,6 @@ class BufferLister {
   }
 
   const Module& m_;
-  const absl::FunctionRef<int64_t(InstrId, int)> bytes_of_;
   const LeafLifetimes lifetimes_;
   std::vector<int> enter_, leave_;  // by instruction: when it begins, and when all within has run
   // By leaf: its buffer in the list of its tree of computations, whether it is a result of its
@@ -254,9 +251,8 @@ class BufferLister {
 }  // namespace
 
 BufferList ListBuffers(const Module& module, const MemoryRules& rules,
-                       absl::FunctionRef<int64_t(InstrId, int)> bytes_of,
                        absl::FunctionRef<int64_t(const BufferList&)> shared_peak) {
-  return BufferLister(module, rules, bytes_of).List(shared_peak);
+  return BufferLister(module, rules).List(shared_peak);
 }
 
 }  // namespace internal

@@ -49,9 +49,8 @@ struct BufferList {
 
 // Calls `shared_peak` for each computation that several instructions call, callees first, and
 // counts what it returns at each of these; the buffers of the others are listed where they are
-// called. `bytes_of` says what a leaf of the result of an instruction takes, by its flat index.
+// called.
 BufferList ListBuffers(const Module& module, const MemoryRules& rules,
-                       absl::FunctionRef<int64_t(InstrId, int)> bytes_of,
                        absl::FunctionRef<int64_t(const BufferList&)> shared_peak);
 
 }  // namespace internal

@@ -64,8 +64,8 @@ class FusedOpFinder {
     const bool view = IsView(m_, id);
     const Users& own = users_[id.value];
     const bool kept = view ? own.kept : !TakesFused(id);
-    const InstrId with = view || out_.fused[id.value] ? own.with : id;
     const bool passes = view || out_.fused[id.value];
+    const InstrId with = passes ? own.with : id;
     for (const InstrId o : m_.operands(id)) {
       Users& users = users_[o.value];
       const bool repeats = (i.opcode == Opcode::kBroadcast || i.opcode == Opcode::kDot) &&

@@ -140,18 +140,10 @@ int64_t RegionBytes(absl::Span<const Buffer> buffers, int64_t alignment) {
   return std::min(bytes, Region(alignment).Place(order));
 }
 
-BufferList Buffers(const Module& module, const MemoryRules& rules,
-                   absl::FunctionRef<int64_t(InstrId, int)> bytes_of) {
-  return ListBuffers(module, rules, bytes_of, [&](const BufferList& called) {
-    return PeakOf(called.temporaries, called.end, rules.alignment).bytes;
-  });
-}
-
 }  // namespace
 
-PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
-                          absl::FunctionRef<int64_t(InstrId, int)> bytes_of) {
-  const BufferList list = Buffers(module, rules, bytes_of);
+PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules) {
+  const BufferList list = BuffersOf(module, rules);
   const std::vector<Buffer> buffers = OutsideResults(list);
   const Peak peak = PeakOf(buffers, list.end, rules.alignment);
   PeakMemory out;
@@ -166,13 +158,13 @@ PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
 }
 
 BufferList BuffersOf(const Module& module, const MemoryRules& rules) {
-  return Buffers(module, rules, [&](InstrId id, int leaf) {
-    return module.instr(id).shape->leaf(leaf)->byte_size();
+  return ListBuffers(module, rules, [&](const BufferList& called) {
+    return PeakOf(called.temporaries, called.end, rules.alignment).bytes;
   });
 }
 
-int64_t EstimatePeakTemporaries(const Module& module, BufferList buffers, const MemoryRules& rules,
-                                absl::FunctionRef<int64_t(InstrId, int)> bytes_of) {
+BufferList WithBytes(const Module& module, BufferList buffers,
+                     absl::FunctionRef<int64_t(InstrId, int)> bytes_of) {
   for (Buffer& buffer : buffers.temporaries) {
     if (buffer.leaf >= 0) buffer.bytes = bytes_of(buffer.value, buffer.leaf);
   }
@@ -180,6 +172,10 @@ int64_t EstimatePeakTemporaries(const Module& module, BufferList buffers, const 
   for (size_t k = 0; k < buffers.results.size(); ++k) {
     buffers.results[k].bytes = bytes_of(root, static_cast<int>(k));
   }
+  return buffers;
+}
+
+int64_t EstimatePeakTemporaries(const BufferList& buffers, const MemoryRules& rules) {
   return PeakOf(OutsideResults(buffers), buffers.end, rules.alignment).bytes;
 }
 

@@ -28,15 +28,15 @@ struct PeakMemory {
   std::vector<Held> held;  // what they are then, the largest first
 };
 
-// `bytes_of` says what a leaf of the result of an instruction takes, by its flat index.
-PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules,
-                          absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
+PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules);
 
 // The temporaries by a quicker count, without the gaps between buffers: the buffers of a module are
-// listed once, and counted for the sizes that its values have on a device.
+// listed once, and counted for the sizes that its values have on a device, which `bytes_of` says by
+// the flat index of a leaf.
 BufferList BuffersOf(const Module& module, const MemoryRules& rules);
-int64_t EstimatePeakTemporaries(const Module& module, BufferList buffers, const MemoryRules& rules,
-                                absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
+BufferList WithBytes(const Module& module, BufferList buffers,
+                     absl::FunctionRef<int64_t(InstrId, int)> bytes_of);
+int64_t EstimatePeakTemporaries(const BufferList& buffers, const MemoryRules& rules);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -26,9 +26,14 @@ class BreadthFirst {
 
   std::vector<InstrId> Run() {
     for (size_t at = 0; at < order_.size(); ++at) {
-      if (m_.operands(order_[at]).empty()) Ready(at);
+      if (!m_.operands(order_[at]).empty()) continue;
+      Ready(at);
+      RunWaiting();
     }
-    for (size_t next = 0; next < queue_.size(); ++next) Finish(queue_[next]);
+    for (size_t next = 0; next < queue_.size(); ++next) {
+      Finish(queue_[next]);
+      RunWaiting();
+    }
     return std::move(out_);
   }
 
@@ -39,28 +44,20 @@ class BreadthFirst {
     return fused_[id.value] || opcode == Opcode::kReshape || opcode == Opcode::kBitcast;
   }
 
-  void Ready(size_t at) {
-    if (RunsAtOnce(at)) {
+  void Ready(size_t at) { (RunsAtOnce(at) ? at_once_ : queue_).push_back(at); }
+
+  void RunWaiting() {
+    while (!at_once_.empty()) {
+      const size_t at = at_once_.back();
+      at_once_.pop_back();
       Finish(at);
-    } else {
-      queue_.push_back(at);
     }
   }
 
-  void Finish(size_t first) {
-    absl::InlinedVector<size_t, 8> now = {first};
-    while (!now.empty()) {
-      const size_t at = now.back();
-      now.pop_back();
-      out_.push_back(order_[at]);
-      for (const size_t user : users_[at]) {
-        if (--waits_[user] > 0) continue;
-        if (RunsAtOnce(user)) {
-          now.push_back(user);
-        } else {
-          queue_.push_back(user);
-        }
-      }
+  void Finish(size_t at) {
+    out_.push_back(order_[at]);
+    for (const size_t user : users_[at]) {
+      if (--waits_[user] == 0) Ready(user);
     }
   }
 
@@ -71,7 +68,7 @@ class BreadthFirst {
   absl::flat_hash_map<InstrId, size_t> place_;
   std::vector<int> waits_;
   std::vector<absl::InlinedVector<size_t, 2>> users_;
-  std::vector<size_t> queue_;
+  std::vector<size_t> queue_, at_once_;
   std::vector<InstrId> out_;
 };
 

@@ -33,7 +33,7 @@ void Join(const std::vector<InstrId>& group, GraphBuilder& b, ModuleCloner* clon
 }
 
 PassResult JoinIn(const Module& m, const ReductionGroups& groups,
-                  absl::FunctionRef<std::vector<InstrId>(CompId)> order) {
+                  absl::FunctionRef<absl::Span<const InstrId>(CompId)> order) {
   return RewriteInstructions(
       m, [&](InstrId id) { return groups.contains(id); },
       [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {
@@ -95,17 +95,19 @@ ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) 
 
 PassResult JoinReductions(const Module& m) {
   return JoinIn(m, FindAlikeReductions(m, kMostJoinedBytes),
-                [&](CompId c) { return m.comp(c).instructions; });
+                [&](CompId c) { return absl::MakeConstSpan(m.comp(c).instructions); });
 }
 
 PassResult JoinDistantReductions(const Module& m) {
   const std::vector<int> levels = Levels(m);
-  return JoinIn(m, GroupsOfLevels(m, levels), [&](CompId c) {
-    std::vector<InstrId> order = m.comp(c).instructions;
-    absl::c_stable_sort(order,
+  std::vector<std::vector<InstrId>> orders;
+  for (int c = 0; c < m.num_computations(); ++c) {
+    orders.push_back(m.comp(CompId(c)).instructions);
+    absl::c_stable_sort(orders.back(),
                         [&](InstrId a, InstrId b) { return levels[a.value] < levels[b.value]; });
-    return order;
-  });
+  }
+  return JoinIn(m, GroupsOfLevels(m, levels),
+                [&](CompId c) { return absl::MakeConstSpan(orders[c.value]); });
 }
 
 }  // namespace internal

@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
+#include "shardcall/partitioner/pass/backend/use_counts.h"
 #include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
@@ -50,26 +51,23 @@ OperandOrder OrderOf(const Shape& shape, absl::Span<const int64_t> batch,
   }
   out.batch = static_cast<int64_t>(batch.size());
   out.has_free = !free.empty();
-  out.contracting_last = contracting_last;
-  const auto arrange = [&](bool last) {
-    out.order.assign(batch.begin(), batch.end());
+  const auto arranged = [&](bool last) {
+    OperandOrder order = out;
+    order.contracting_last = last;
+    order.order.assign(batch.begin(), batch.end());
     const auto add = [&](absl::Span<const int64_t> dims) {
-      out.order.insert(out.order.end(), dims.begin(), dims.end());
+      order.order.insert(order.order.end(), dims.begin(), dims.end());
     };
     add(last ? absl::MakeConstSpan(free) : contracting);
     add(last ? contracting : absl::MakeConstSpan(free));
+    order.moves = !absl::c_is_sorted(order.order);
+    return order;
   };
-  arrange(contracting_last);
-  if (free.size() == 1 && contracting.size() == 1 && !absl::c_is_sorted(out.order)) {
-    arrange(!contracting_last);  // a matrix is read in either order
-    out.contracting_last = !contracting_last;
-    if (!absl::c_is_sorted(out.order)) {
-      arrange(contracting_last);
-      out.contracting_last = contracting_last;
-    }
+  if (free.size() == 1 && contracting.size() == 1) {  // a matrix is read in either order
+    OperandOrder other = arranged(!contracting_last);
+    if (!other.moves) return other;
   }
-  out.moves = !absl::c_is_sorted(out.order);
-  return out;
+  return arranged(contracting_last);
 }
 
 const Shape& OperandShape(const Module& m, InstrId id, int k) {
@@ -163,10 +161,7 @@ bool Swaps(const Module& m, InstrId id, const std::vector<int>& users) {
 }  // namespace
 
 PassResult SwapTransposedProducts(const Module& m) {
-  std::vector<int> users(m.num_instructions());
-  for (int k = 0; k < m.num_instructions(); ++k) {
-    for (const InstrId o : m.operands(InstrId(k))) ++users[o.value];
-  }
+  const std::vector<int> users = UseCounts(m);
   return RewriteInstructions(
       m, [&](InstrId id) { return Swaps(m, id, users); },
       [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {

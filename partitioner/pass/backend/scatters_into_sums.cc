@@ -6,6 +6,7 @@
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
+#include "shardcall/partitioner/pass/backend/use_counts.h"
 #include "shardcall/partitioner/pass/rewrite.h"
 
 namespace shardcall {
@@ -36,10 +37,7 @@ int ScatterIn(const Module& m, InstrId id, const std::vector<int>& users) {
 }  // namespace
 
 PassResult ScatterIntoSums(const Module& m) {
-  std::vector<int> users(m.num_instructions());
-  for (int k = 0; k < m.num_instructions(); ++k) {
-    for (const InstrId o : m.operands(InstrId(k))) ++users[o.value];
-  }
+  const std::vector<int> users = UseCounts(m);
   return RewriteInstructions(
       m, [&](InstrId id) { return ScatterIn(m, id, users) >= 0; },
       [&](InstrId id, GraphBuilder& b, ModuleCloner* cloner) {

@@ -231,8 +231,9 @@ int64_t PlanTable::WantedMemory() const {
   };
   const Computation& entry = module_.comp(module_.entry());
   if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kXlaGpuMemory);
-  int64_t bytes = EstimatePeakTemporaries(module_, *facts_.buffers, kXlaGpuMemory, bytes_of) +
-                  all_bytes_of(entry.root);
+  int64_t bytes =
+      EstimatePeakTemporaries(WithBytes(module_, *facts_.buffers, bytes_of), kXlaGpuMemory) +
+      all_bytes_of(entry.root);
   for (const InstrId p : entry.parameters) bytes += all_bytes_of(p);
   return memory_ = bytes;
 }
