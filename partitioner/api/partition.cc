@@ -19,6 +19,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
+#include "shardcall/partitioner/runtime/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
@@ -161,7 +162,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   out->times = times;
   StageTimer timer(&out->times.propagate);
   out->rules = std::make_unique<RuleTable>(out->program,
-                                           RuleOptions{options.targets, options.allow_replicate});
+                                           RuleOptions{options.targets, options.allow_replicate, ReducesByParts});
   do {
     SHARDCALL_ASSIGN_OR_RETURN(
         out->shardings, options.conflicts.has_value()

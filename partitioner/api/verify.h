@@ -24,8 +24,9 @@ struct OutputDifference {
 // `exact`, else within 1e-6 (1e-2 for bf16 and other narrow types) of the reference's largest
 // value; NaNs and infinities must match. Unless `of_any_size`, floats whose largest value exceeds
 // the limit up to which sums of whole numbers are exact (2^24 in f32) are not compared as exact.
+// Values that are not exact may differ by `spread`, too, up to 100 times the tolerance.
 OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
-                         bool of_any_size = false);
+                         bool of_any_size = false, double spread = 0);
 
 struct VerifyResult {
   enum class Status { kOk, kMismatch, kUnsupported } status = Status::kOk;
@@ -39,7 +40,7 @@ std::string VerifyJson(const VerifyResult& result);
 // `given` replaces random inputs if not empty. Random inputs are integers of both signs, or
 // positive fractions where the signs would make outputs depend on rounding. Outputs that are
 // computed from exact values only must be bitwise equal, the others within the tolerance of
-// Compare. Errors of parsing and partitioning are errors; a program with an op that cannot be
+// Compare, or within twice what sums in another order are seen to change. Errors of parsing and partitioning are errors; a program with an op that cannot be
 // executed is kUnsupported.
 absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
                                     std::vector<Tensor> given, Communicator* communicator);

@@ -73,8 +73,9 @@ void ExactnessObserver::After(const Step& step, std::vector<Tensor>& slots) {
   for (size_t r = 0; r < step.results.size(); ++r) {
     Tensor& t = slots[step.results[r]];
     if (t.data() == nullptr) continue;
-    // The results of a step that runs a computation are values of the steps within it.
-    if (entered && step.opcode != Opcode::kScan) continue;
+    // The results of a step that runs a computation are values of the steps within it, but for what
+    // applies it to elements.
+    if (entered && step.opcode != Opcode::kScan && p.sums != Sums::kUnknown) continue;
     Exactness known = p.result;
     if (entered) known.exact = known.exact && p.inner_exact;
     if (!IsNumber(t) && !StartsCollective(step.opcode)) known.partial = false;
@@ -84,7 +85,7 @@ void ExactnessObserver::After(const Step& step, std::vector<Tensor>& slots) {
     }
     const bool sums = p.sums != Sums::kNone && IsNumber(t);
     if (!known.exact && sums && nudge_ != 0) {
-      Nudge(r < p.magnitudes.size() ? &p.magnitudes[r] : nullptr, p.magnitude, &t);
+      Nudge(r < p.magnitudes.size() ? &p.magnitudes[r] : nullptr, p.magnitude, p.roundings, &t);
     }
     if (known.exact && !known.partial) {
       known_.erase(t.data());
@@ -197,8 +198,16 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     out.partial = false;
     return;
   }
+  // The number of terms of an element, about. Their rounding errors are as large as a sum of the
+  // root of it many random signs.
+  const auto terms = [&](double all) {
+    return all / static_cast<double>(std::max<int64_t>(step.shapes[0].num_elements(), 1));
+  };
   if (p->sums == Sums::kUnknown || step.sized) {
     out.exact = false;
+    if (nudge_ == 0 || run.num_inputs() == 0) return;
+    const double most = terms(static_cast<double>(run.in(0).num_elements()));
+    p->roundings = std::sqrt(std::max(most, 1.0));
     return;
   }
   if (!out.exact && nudge_ == 0) return;
@@ -220,15 +229,12 @@ void ExactnessObserver::Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p
     }
   }
   if (!out.exact && p->sums == Sums::kBilinear) {
-    // Estimate the number of terms as in a matrix product. The rounding errors are as large as a
-    // sum of that many random signs. Repeating the sum on magnitudes would take too long.
-    double terms = 1;
+    // As of a matrix product. Repeating the sum on magnitudes would take too long.
+    double pairs = 1;
     for (int k = 0; k < run.num_inputs(); ++k) {
-      terms *= static_cast<double>(std::max<int64_t>(run.in(k).num_elements(), 1));
+      pairs *= static_cast<double>(std::max<int64_t>(run.in(k).num_elements(), 1));
     }
-    terms =
-        std::sqrt(terms / static_cast<double>(std::max<int64_t>(step.shapes[0].num_elements(), 1)));
-    p->magnitude = o.largest * std::sqrt(terms);
+    p->magnitude = o.largest * std::sqrt(std::sqrt(terms(pairs)));
     return;
   }
   if (p->sums == Sums::kHandler) {
@@ -274,8 +280,9 @@ bool ExactnessObserver::SumMagnitudes(StepRun& run, std::vector<Tensor>& slots, 
   return status.ok();
 }
 
-void ExactnessObserver::Nudge(const Tensor* magnitudes, double magnitude, Tensor* t) const {
-  const double bit = 4 * std::ldexp(1.0, -BitsOf(t->type()));
+void ExactnessObserver::Nudge(const Tensor* magnitudes, double magnitude, double roundings,
+                              Tensor* t) const {
+  const double bit = 4 * roundings * std::ldexp(1.0, -BitsOf(t->type()));
   const double all = magnitudes == nullptr ? std::max(magnitude, MeasureOf(*t).largest) : 0;
   if (IsComplex(t->type())) {
     std::vector<std::complex<double>> x = ToComplexes(*t);

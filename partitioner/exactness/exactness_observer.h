@@ -60,6 +60,7 @@ class ExactnessObserver : public StepObserver {
     bool inner_exact = true;
     std::vector<Tensor> magnitudes;  // of the sums' terms, by result; else `magnitude`
     double magnitude = 0;            // an estimate for such sums
+    double roundings = 1;            // of as many terms, one after the other, for unknown ones
   };
 
   Exactness Known(const Tensor& t) const;
@@ -78,9 +79,9 @@ class ExactnessObserver : public StepObserver {
   void Sum(StepRun& run, std::vector<Tensor>& slots, Pending* p) const;
   // Runs the same op on magnitudes, into p->magnitudes.
   static bool SumMagnitudes(StepRun& run, std::vector<Tensor>& slots, Pending* p);
-  // Moves every element by up to a few of the last bits of the largest term of its sum. The copies
-  // of a value on several devices are moved equally.
-  void Nudge(const Tensor* magnitudes, double magnitude, Tensor* t) const;
+  // Moves every element by up to a few of the last bits of the largest term of its sum, for each of
+  // `roundings`. The copies of a value on several devices are moved equally.
+  void Nudge(const Tensor* magnitudes, double magnitude, double roundings, Tensor* t) const;
 
   // Makes the step draw the random numbers of the matching device of the partitioned program.
   void SetDraws(StepRun& run) const;

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
+#include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/intern_table.h"
@@ -109,7 +111,7 @@ struct RuleTable::Impl {
   };
   struct Entry {
     Opcode opcode;
-    bool maximal;
+    bool maximal, by_parts;
     const Attributes* attrs;
     const FrontendAttributes* frontend;
     absl::string_view config;
@@ -135,6 +137,7 @@ struct RuleTable::Impl {
     return slot;
   }
   const Entry* Find(InstrId i);
+  bool ReducesByParts(InstrId i) const;
   void Make(InstrId i, Entry* entry);
   Numbered Keep(ShardingRule rule) { return {&rules.emplace_back(std::move(rule)), num_rules++}; }
   Numbered RuleOfRow(const RuleArgs& args, const Entry& entry);
@@ -155,16 +158,28 @@ struct RuleTable::Impl {
   int64_t hits = 0, misses = 0;
 };
 
+// What the rule of a reduction takes from its initial values, where it looks at them.
+bool RuleTable::Impl::ReducesByParts(InstrId i) const {
+  const Module& m = program.module;
+  const Instruction& instr = m.instr(i);
+  if (instr.opcode != Opcode::kReduce || options.reduces_by_parts == nullptr) return false;
+  const CompId reducer = instr.as<ReduceAttrs>().to_apply;
+  PartialOp op;
+  return !RecognizePartialOp(m, reducer, &op) && !IsSelectingReducer(m, reducer) &&
+         options.reduces_by_parts(m, i);
+}
+
 const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
   const bool call = instr.opcode == Opcode::kCustomCall;
   const bool maximal = (call || any_maximal) && MaximalDevice(program, i) >= 0;
+  const bool by_parts = ReducesByParts(i);
   const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
   const absl::string_view config = call ? instr.backend_config : absl::string_view();
   const absl::Span<const InstrId> operands = m.operands(instr);
 
-  uint64_t hash = static_cast<uint64_t>(instr.opcode) * 2 + maximal;
+  uint64_t hash = static_cast<uint64_t>(instr.opcode) * 4 + maximal * 2 + by_parts;
   hash = MixHash(hash, reinterpret_cast<uintptr_t>(instr.attrs));
   hash = MixHash(hash, reinterpret_cast<uintptr_t>(frontend));
   hash = MixHash(hash, reinterpret_cast<uintptr_t>(config.data()));
@@ -173,7 +188,7 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   }
   hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
   const Entry* found = table.Find(hash, [&](const Entry& e) {
-    if (e.opcode != instr.opcode || e.maximal != maximal || e.attrs != instr.attrs ||
+    if (e.opcode != instr.opcode || e.maximal != maximal || e.by_parts != by_parts || e.attrs != instr.attrs ||
         e.frontend != frontend || e.config != config || e.shapes.size() != operands.size() + 1 ||
         e.shapes.back() != instr.shape->bare()) {
       return false;
@@ -191,6 +206,7 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   Entry& e = entries.emplace_back();
   e.opcode = instr.opcode;
   e.maximal = maximal;
+  e.by_parts = by_parts;
   e.attrs = instr.attrs;
   e.frontend = frontend;
   e.config = config;
@@ -232,7 +248,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   Shapes operands, results;
   for (InstrId o : m.operands(instr)) AppendLeaves(m.instr(o).shape, &operands);
   AppendLeaves(instr.shape, &results);
-  const RuleArgs args{m, instr, operands, results};
+  const RuleArgs args{m, instr, operands, results, entry->by_parts};
   if (instr.opcode != Opcode::kCustomCall) {
     entry->rule = RuleOfRow(args, *entry);
     return;

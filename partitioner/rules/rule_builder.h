@@ -20,6 +20,7 @@ struct RuleArgs {
   const Module& module;
   const Instruction& instr;
   absl::Span<const Shape* const> operands, results;  // flat leaves
+  bool by_parts = false;  // a reduction that RuleOptions::reduces_by_parts allows
 
   int num_operands() const { return static_cast<int>(operands.size()); }
   int num_tensors() const { return static_cast<int>(operands.size() + results.size()); }

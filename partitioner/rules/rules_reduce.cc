@@ -17,21 +17,21 @@ bool IsTrivialWindow(const Window& w, int d) {
 
 }  // namespace
 
-// A reducer that selects, such as that of an argmax, has no partial sums: the results of the shards
-// are brought together and reduced once more.
+// A reducer that selects, such as that of an argmax, has no partial sums, nor has one that a program
+// made for itself: the results of the shards are brought together and reduced once more.
 ShardingRule ReduceRule(const RuleArgs& args) {
   const ReduceAttrs& a = args.instr.as<ReduceAttrs>();
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
   PartialOp op = PartialOp::kSum;
   const bool known = inputs == 1 && RecognizePartialOp(args.module, a.to_apply, &op);
-  const bool selects = !known && IsSelectingReducer(args.module, a.to_apply);
+  const bool merges = !known && (args.by_parts || IsSelectingReducer(args.module, a.to_apply));
   int out = 0;
   for (int d = 0; d < args.rank(0); ++d) {
     const bool reduced = ContainsDim(a.dimensions, d);
     const FactorKind kind = !reduced  ? FactorKind::kPassThrough
                             : known   ? FactorKind::kReduction
-                            : selects ? FactorKind::kPermutation
+                            : merges ? FactorKind::kPermutation
                                       : FactorKind::kNeedReplication;
     const int f = b.AddFor(0, d, kind, op);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);

@@ -98,6 +98,48 @@ ENTRY main {
   EXPECT_THAT(VerifyJson(*r), HasSubstr("\"status\": \"mismatch\""));
 }
 
+// A computation of the program's own rounds at each of 512 elements, so by shards it gives other
+// last bits.
+TEST(Verify, RoundingsOfAnUnknownReducerAreNoMismatch) {
+  const auto r = VerifyText(R"(HloModule m, num_partitions=8
+f {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  high = f32[] maximum(x, y)
+  d = f32[] subtract(x, y)
+  size = f32[] abs(d)
+  down = f32[] negate(size)
+  e = f32[] exponential(down)
+  more = f32[] log-plus-one(e)
+  both = f32[] add(high, more)
+  sum = f32[] add(x, y)
+  same = pred[] compare(d, d), direction=NE
+  ROOT r = f32[] select(same, sum, both)
+}
+
+ENTRY main {
+  x = f32[64,512] parameter(0), sharding={devices=[1,8]<=[8]}
+  low = f32[] constant(-inf)
+  ROOT r = f32[64] reduce(x, low), dimensions={1}, to_apply=f
+}
+)",
+                            {});
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->status, VerifyResult::Status::kOk) << r->reason;
+  EXPECT_FALSE(r->exact);
+  EXPECT_FALSE(r->outputs[0].bitwise);
+}
+
+TEST(Compare, TheSpreadOfInexactValuesIsAllowedUpToALimit) {
+  const auto ok = [](float got, bool exact, double spread) {
+    return Compare(F32({1, 2}), F32({1, got}), exact, false, spread).ok;
+  };
+  EXPECT_FALSE(ok(2.0001f, false, 0));
+  EXPECT_TRUE(ok(2.0001f, false, 2e-4));
+  EXPECT_FALSE(ok(2.0001f, true, 2e-4));
+  EXPECT_FALSE(ok(2.001f, false, 1));
+}
+
 // A rule that says "replicated over the devices" of what differs on them.
 TEST(Verify, FindsCopiesThatDiffer) {
   TargetRegistry targets;

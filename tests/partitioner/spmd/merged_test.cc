@@ -3,7 +3,11 @@
 // that select, top-k, and a few rows of a sharded dimension.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
@@ -72,6 +76,55 @@ ENTRY main {
 }
 )")),
             7 * 64 * (4 + 4));
+}
+
+// (1 + x) (1 + y) - 1, which no collective knows.
+std::string OwnMonoid(const std::string& init) {
+  return absl::StrCat(R"(
+own {
+  x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  p = s32[] multiply(x, y)
+  s = s32[] add(x, y)
+  ROOT r = s32[] add(s, p)
+}
+
+ENTRY main {
+  x = s32[@A,@B,@C] parameter(0)<0:3>
+  i = s32[] constant()",
+                      init, R"()
+  ROOT r = s32[@A,@B] reduce(x, i), dimensions={2}, to_apply=own<1:2>
+}
+)");
+}
+
+TEST(OwnMonoid, IsReducedByShards) {
+  VerifyFamily({.text = OwnMonoid("0"),
+                .sizes = {{{'A', 8}, {'B', 4}, {'C', 16}}, {{'A', 5}, {'B', 3}, {'C', 13}}},
+                .max_cases = 150,
+                .no_fallback = true});
+}
+
+TEST(OwnMonoid, WithAnotherInitialValueStaysWhole) {
+  VerifyFamily({.text = OwnMonoid("2"),
+                .sizes = {{{'A', 8}, {'B', 4}, {'C', 16}}, {{'A', 5}, {'B', 3}, {'C', 13}}},
+                .max_cases = 100});
+}
+
+// Each device merges its tile of all shards' results where they are large.
+TEST(OwnMonoid, SendsTwiceAResult) {
+  const auto sent = [](int64_t a, int64_t b) {
+    return BytesMoved(absl::StrReplaceAll(
+        OwnMonoid("0"),
+        {{"@A", absl::StrCat(a)},
+         {"@B", absl::StrCat(b)},
+         {"@C", "64"},
+         {"<0:3>", ", sharding={devices=[1,1,8]<=[8]}"},
+         {"<1:2>", ", sharding={replicated}"}}));
+  };
+  EXPECT_EQ(sent(32, 16), 2 * 7 * 32 * 16 * 4 / 8);
+  EXPECT_EQ(sent(5, 16), 7 * 5 * 16 * 4);    // small: one collective
+  EXPECT_EQ(sent(31, 16), 2 * 7 * 31 * 16 * 4 / 8);  // the other dimension has tiles
 }
 
 // A reducer that adds is none that selects: an initial value may count once only.
