@@ -161,8 +161,8 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   if (options.dump) options.dump("import", PrintModule(out->program.module));
   out->times = times;
   StageTimer timer(&out->times.propagate);
-  out->rules = std::make_unique<RuleTable>(out->program,
-                                           RuleOptions{options.targets, options.allow_replicate, ReducesByParts});
+  out->rules = std::make_unique<RuleTable>(
+      out->program, RuleOptions{options.targets, options.allow_replicate, ReducesByParts});
   do {
     SHARDCALL_ASSIGN_OR_RETURN(
         out->shardings, options.conflicts.has_value()

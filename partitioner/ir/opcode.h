@@ -68,7 +68,7 @@ inline constexpr uint32_t kMakesFractions = 4194304;
 inline constexpr uint32_t kComposed = 8388608;
 // Stands for its place in the program: one cannot stand for another that equals it.
 inline constexpr uint32_t kHoldsPlace = 16777216;
-// Each result element is an element of its one operand, negated or converted perhaps: of a sum of
+// Each result element is an element of its first operand, negated or converted perhaps: of a sum of
 // operands it gives the sum of results, if the type of the result holds that of the operand.
 inline constexpr uint32_t kPassesSums = 33554432;
 // Of its first operand it reads no more than its result has.

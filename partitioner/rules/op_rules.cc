@@ -188,9 +188,9 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   }
   hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
   const Entry* found = table.Find(hash, [&](const Entry& e) {
-    if (e.opcode != instr.opcode || e.maximal != maximal || e.by_parts != by_parts || e.attrs != instr.attrs ||
-        e.frontend != frontend || e.config != config || e.shapes.size() != operands.size() + 1 ||
-        e.shapes.back() != instr.shape->bare()) {
+    if (e.opcode != instr.opcode || e.maximal != maximal || e.by_parts != by_parts ||
+        e.attrs != instr.attrs || e.frontend != frontend || e.config != config ||
+        e.shapes.size() != operands.size() + 1 || e.shapes.back() != instr.shape->bare()) {
       return false;
     }
     for (size_t k = 0; k < operands.size(); ++k) {

@@ -17,8 +17,8 @@ bool IsTrivialWindow(const Window& w, int d) {
 
 }  // namespace
 
-// A reducer that selects, such as that of an argmax, has no partial sums, nor has one that a program
-// made for itself: the results of the shards are brought together and reduced once more.
+// A reducer that selects, such as that of an argmax, has no partial sums, nor has one that a
+// program made for itself: the results of the shards are brought together and reduced once more.
 ShardingRule ReduceRule(const RuleArgs& args) {
   const ReduceAttrs& a = args.instr.as<ReduceAttrs>();
   RuleBuilder b(args);
@@ -29,10 +29,10 @@ ShardingRule ReduceRule(const RuleArgs& args) {
   int out = 0;
   for (int d = 0; d < args.rank(0); ++d) {
     const bool reduced = ContainsDim(a.dimensions, d);
-    const FactorKind kind = !reduced  ? FactorKind::kPassThrough
-                            : known   ? FactorKind::kReduction
+    const FactorKind kind = !reduced ? FactorKind::kPassThrough
+                            : known  ? FactorKind::kReduction
                             : merges ? FactorKind::kPermutation
-                                      : FactorKind::kNeedReplication;
+                                     : FactorKind::kNeedReplication;
     const int f = b.AddFor(0, d, kind, op);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);
     if (reduced) continue;

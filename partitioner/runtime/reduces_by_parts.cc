@@ -126,8 +126,7 @@ std::optional<SampledReducer> SampledReducer::Make(const Module& m, InstrId redu
   }
   std::vector<InstrId> inputs = values;
   inputs.insert(inputs.end(), starts.begin(), starts.end());
-  const InstrId reduced =
-      b.Add(Opcode::kReduce, inputs, InternAttributes(b.context(), attrs));
+  const InstrId reduced = b.Add(Opcode::kReduce, inputs, InternAttributes(b.context(), attrs));
   const bool tuple = b.shape(reduced)->IsTuple();
   for (size_t k = 0; k < n; ++k) {
     results.push_back(tuple ? b.GetTupleElement(reduced, static_cast<int64_t>(k)) : reduced);

@@ -32,8 +32,10 @@ struct Sum {
   static A Identity() {
     if constexpr (std::is_integral_v<A>)
       return A{0};
+    else if constexpr (std::is_floating_point_v<A>)
+      return kNoSum;
     else
-      return A(kNoSum);
+      return A(kNoSum, kNoSum);  // both parts of a complex number
   }
 };
 struct Product {

@@ -28,7 +28,10 @@ Sources Planner::SourcesOfOperands(InstrId id) const {
 }
 
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
-  if (!waiting_.PlanSum(id, rule)) PlanByRule(id, rule);
+  if (!waiting_.PlanSum(id, rule)) {
+    PlanByRule(id, rule);
+    waiting_.ReduceLater(id, rule);
+  }
   waiting_.Note(id, rule);
 }
 

@@ -2,36 +2,16 @@
 #include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
-#include "shardcall/sharding/narrow_float.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
-namespace {
-
-// The number that all elements of a float array are, where a constant says so; else NaN.
-double ConstantOf(const Module& m, InstrId id) {
-  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
-  const Instruction& instr = m.instr(id);
-  double number = std::numeric_limits<double>::quiet_NaN();
-  if (instr.opcode != Opcode::kConstant || !instr.shape->IsArray() || instr.shape->rank() > 0 ||
-      !IsFloat(instr.shape->element_type())) {
-    return number;
-  }
-  const Literal& literal = *instr.as<ConstantAttrs>().literal;
-  if (!literal.elided) {
-    LoadFloats(instr.shape->element_type(), literal.data.data(), 1, &number);
-  }
-  return number;
-}
-
-}  // namespace
-
 WaitingSums::WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
     : program_(program),
       module_(program.module),
@@ -50,29 +30,13 @@ WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, con
 bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
   const InstrId user = table_.last_user(id);
-  if (HasTrait(module_.instr(user).opcode, kAddsOperands)) return true;
-  const int operand = PassedOperand(user);
-  return operand >= 0 && module_.operand(user, operand) == id;
+  return HasTrait(module_.instr(user).opcode, kAddsOperands) ||
+         PassesSum(module_, user, OperandNumber(user, id));
 }
 
-int WaitingSums::PassedOperand(InstrId id) const {
-  const Instruction& instr = module_.instr(id);
-  const ElementType type = instr.shape->IsArray() ? instr.shape->element_type() : ElementType();
-  if (HasTrait(instr.opcode, kPassesSums)) {
-    // Sums of a wider float are no less exact; those of any other type may overflow or be cut.
-    const ElementType from = module_.instr(module_.operand(id, 0)).shape->element_type();
-    const bool wider =
-        IsFloat(from) && IsFloat(type) && ElementTypeBits(type) > ElementTypeBits(from);
-    return from == type || wider ? 0 : -1;
-  }
-  const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
-  if (!multiplies && !HasTrait(instr.opcode, kMakesFractions)) return -1;
-  // By a number that makes the parts no larger: what is infinite is so in the parts and in the sum.
-  // In types of a small range the parts might vanish instead.
-  if (!IsFloat(type) || RoundToFloatType(type, 1e-30) == 0) return -1;
-  const double by = std::abs(ConstantOf(module_, module_.operand(id, 1)));
-  if (multiplies ? by <= 1 : by >= 1) return 0;
-  return multiplies && std::abs(ConstantOf(module_, module_.operand(id, 0))) <= 1 ? 1 : -1;
+int WaitingSums::OperandNumber(InstrId id, InstrId operand) const {
+  const auto operands = module_.operands(id);
+  return static_cast<int>(absl::c_find(operands, operand) - operands.begin());
 }
 
 const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int operand,
@@ -82,20 +46,23 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int
   FactorAssignment a(rule, from->mesh(), program_.manual_axes(id), FactorsAllowedByRule(rule));
   a.Project(std::max(operand, 0), *dims);
   a.Normalize();
+  // What is added is a part, too: that of one device, or of the devices that hold it.
+  const bool adds = HasTrait(module_.instr(id).opcode, kAddsOperands);
   States operands;
   for (int t = 0; t < static_cast<int>(rule.operands.size()); ++t) {
     const Sharding* const whole = a.DimSharding(context, t);
-    if (operand < 0 || operand == t) {
-      if (whole != dims) return nullptr;
-      operands.push_back(from);
-      continue;
-    }
+    const bool sum = operand < 0 || operand == t;
+    if ((sum || adds) && whole != dims) return nullptr;
+    operands.push_back(sum || adds ? from : whole);
     const InstrId other = module_.operand(id, t);
-    if (ReshardCost(other, table_.State(other, 0), whole).bytes > 0) return nullptr;
-    operands.push_back(whole);
+    if (!sum && ReshardCost(other, table_.State(other, 0), operands.back()).bytes > 0) {
+      return nullptr;
+    }
   }
-  ShardingBuilder made(*a.DimSharding(context, static_cast<int>(rule.operands.size())));
-  made.partial.assign(from->partial().begin(), from->partial().end());
+  // The op may add up shards besides.
+  ShardingBuilder made(*a.TensorSharding(context, static_cast<int>(rule.operands.size())));
+  if (!made.partial.empty() && made.partial_op != from->partial_op()) return nullptr;
+  made.partial.insert(made.partial.end(), from->partial().begin(), from->partial().end());
   made.partial_op = from->partial_op();
   const Sharding* const produced = made.Intern(context);
   if (final == nullptr) final = produced;
@@ -126,14 +93,16 @@ bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
   if (!stores_sums_ || !module_.instr(id).shape->IsArray()) return false;
   const Sharding* const wanted = table_.WantedOfOp(id, 0);
   if (wanted == nullptr || wanted->partial().empty()) return false;
-  const int operand = PassedOperand(id);
-  if (operand < 0) return false;
-  const Sharding* const stored = StoredSum(module_.operand(id, operand));
-  if (stored == nullptr) return false;
-  const Decision* passed = OnPartial(id, rule, operand, stored, nullptr);
-  if (passed == nullptr || passed->produced[0] != wanted) return false;
-  Set(id, passed);
-  return true;
+  const auto operands = module_.operands(id);
+  for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
+    const Sharding* const stored = StoredSum(operands[k]);
+    if (stored == nullptr || !PassesSum(module_, id, k)) continue;
+    const Decision* passed = OnPartial(id, rule, k, stored, nullptr);
+    if (passed == nullptr || passed->produced[0] != wanted) continue;
+    Set(id, passed);
+    return true;
+  }
+  return false;
 }
 
 bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
@@ -182,21 +151,55 @@ void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
     const InstrId id = todo.back();
     todo.pop_back();
     if (!module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) continue;
-    const int passed = PassedOperand(id);
-    if (passed >= 0) {
-      todo.push_back(module_.operand(id, passed));
-    } else if (HasTrait(module_.instr(id).opcode, kAddsOperands)) {
-      for (const InstrId o : module_.operands(id)) todo.push_back(o);
+    // What adds up elements makes a sum, too, whatever it passes on.
+    const auto operands = module_.operands(id);
+    const bool passes = !HasTrait(module_.instr(id).opcode, kTakesFlops | kCombinesElements);
+    bool passed = false;
+    for (int k = 0; passes && k < static_cast<int>(operands.size()); ++k) {
+      if (!PassesSum(module_, id, k)) continue;
+      todo.push_back(operands[k]);
+      passed = true;
+    }
+    if (passed) continue;
+    if (HasTrait(module_.instr(id).opcode, kAddsOperands)) {
+      todo.insert(todo.end(), operands.begin(), operands.end());
     } else {
       made_for_[id] = sum;
     }
   }
 }
 
+double WaitingSums::ShareOfLess(InstrId id) const {
+  constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
+  if (!HasTrait(module_.instr(id).opcode, kMakesSums)) return 1;
+  const auto bytes = [&](InstrId i) {
+    const Shape* s = module_.instr(i).shape;
+    return static_cast<double>(s->num_elements()) * ElementTypeBits(s->element_type());
+  };
+  double least = bytes(id);
+  InstrId sum = id;
+  constexpr int kMost = 8;
+  for (int k = 0; k < kMost && MayWait(sum); ++k) {
+    const InstrId user = table_.last_user(sum);
+    const Opcode op = module_.instr(user).opcode;
+    // Others may need what the sum's state does not give them.
+    const bool runs = HasTrait(op, kElementwise) || op == Opcode::kTranspose ||
+                      op == Opcode::kReshape || op == Opcode::kReduce;
+    if (!runs || HasTrait(op, kAddsOperands)) break;
+    sum = user;
+    least = std::min(least, bytes(sum));
+  }
+  return least == 0 ? 1 : least / bytes(id);
+}
+
 AccumulatedResult WaitingSums::AccumulatedFrom(InstrId id) {
   AccumulatedResult out;
   const auto found = made_for_.find(id);
-  if (found == made_for_.end()) return out;
+  if (found == made_for_.end()) {
+    out.share = ShareOfLess(id);
+    out.more_bytes = std::numeric_limits<int64_t>::max();
+    return out;
+  }
   const Accumulator& a = accumulators_.at(found->second);
   const Sharding* const wanted = table_.Wanted(a.loop, a.leaf);
   out.share = 1 / std::max(1.0, RunsOfComputations(module_, a.loop, cost_.trip_count));
@@ -259,12 +262,20 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
     const Cost saved = ReshardCost(id, produced, d.final[0]);
     if (saved.bytes == 0) return;
-    Decision later = d;
+    const AccumulatedResult accumulated = AccumulatedFrom(id);
+    const bool accumulates = made_for_.contains(id);
+    const bool shared = accumulated.MayWait(module_.instr(id).shape, *produced);
+    if (shared && !accumulates) {
+      // It was chosen for what makes less of it, which may yet not wait for that.
+      Decision at_once = d;
+      at_once.saved -= (1 - accumulated.share) * saved.seconds;
+      Set(id, table_.Keep(at_once));
+    }
+    Decision later = *table_.plan().ops[id.value].decision;
     later.final = later.produced;
     later.bytes -= saved.bytes;
     later.seconds -= saved.seconds;
-    const AccumulatedResult accumulated = AccumulatedFrom(id);
-    if (accumulated.MayWait(module_.instr(id).shape, *produced)) {
+    if (shared && accumulates) {
       later.saved -= (1 - accumulated.share) * saved.seconds;
       TakeRoom(made_for_.at(id),
                LocalBytes(module_.instr(id).shape, *produced) - accumulated.held_bytes);
@@ -272,17 +283,42 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
-  const int operand = PassedOperand(id);
+  const int operand = PassedOn(id);
   if (operand < 0) return;
   const InstrId before = module_.operand(id, operand);
   const auto found = waiting_.find(before.value);
   const bool waiting = found != waiting_.end();
   const Sharding* const sum = waiting ? found->second.later->produced[0] : StoredSum(before);
-  if (sum == nullptr) return;
   const double seconds = waiting ? found->second.seconds : 0;
   const Decision* later = OnPartial(id, rule, operand, sum, nullptr);
   if (later == nullptr) return;
   waiting_[id.value] = {later, waiting ? before : InstrId(), seconds + d.seconds - later->seconds};
+}
+
+int WaitingSums::PassedOn(InstrId id) const {
+  const auto operands = module_.operands(id);
+  for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
+    const bool waits = waiting_.contains(operands[k].value);
+    if (!waits && StoredSum(operands[k]) == nullptr) continue;
+    const bool adds = waits && HasTrait(module_.instr(id).opcode, kAddsOperands);
+    if (adds || PassesSum(module_, id, k)) return k;
+  }
+  return -1;
+}
+
+void WaitingSums::ReduceLater(InstrId id, const ShardingRule& rule) {
+  if (waiting_.empty()) return;
+  const OpPlan& op = table_.plan().ops[id.value];
+  const int operand = PassedOn(id);
+  if (operand < 0 || op.kind != PlanKind::kRule || op.decision->rule == nullptr) return;
+  const InstrId before = module_.operand(id, operand);
+  const auto found = waiting_.find(before.value);
+  if (found == waiting_.end()) return;
+  const Decision* later =
+      OnPartial(id, rule, operand, found->second.later->produced[0], op.decision->final[0]);
+  if (later == nullptr || later->seconds >= op.decision->seconds + found->second.seconds) return;
+  Wait(before);
+  Set(id, later);
 }
 
 void WaitingSums::Wait(InstrId id) {

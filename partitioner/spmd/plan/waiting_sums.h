@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partial sums that wait. A product whose contraction is sharded leaves a sum over devices, which
 // is reduced at once, as the op's users want it. Where its only user adds it to another such sum,
-// maybe after both were transposed or negated, one reduction of the total is enough. The walk
-// decides each op as if it reduced at once, and this table keeps what it would save to wait; the op
-// that adds takes these decisions back where that sends less.
+// maybe after both were transposed or negated, one reduction of the total is enough. Where an op
+// that is linear in it, such as a slice or a sum over a dimension, makes less of it, that is
+// reduced. The walk decides each op as if it reduced at once, and this table keeps what it would
+// save to wait; the op that adds, or makes less, takes these decisions back where that sends less.
 //
 // Example: x·w + y·v over a sharded contraction is one all-reduce, not two. So is the gradient of
-// an input that three projections share.
+// an input that three projections share. Of the mean of x·w each device computes its part.
 //
 // A value that is stored as such a sum (a parameter, or one that an annotation leaves unreduced) is
 // passed on and added likewise.
@@ -42,8 +43,12 @@ class WaitingSums {
   // Plans an op that adds sums which wait, if that sends less than to reduce each of them. False,
   // without a change of the plan, for all other ops.
   bool PlanSum(InstrId id, const ShardingRule& rule);
-  // What an op, which is to be planned, may do for an accumulator that its result is added to.
+  // What an op, which is to be planned, may do for an accumulator that its result is added to, or
+  // for the ops that make less of its result.
   AccumulatedResult AccumulatedFrom(InstrId id);
+  // Lets an op that passes on a sum that waits, and is planned, reduce its result in place of that
+  // sum, if that takes less time.
+  void ReduceLater(InstrId id, const ShardingRule& rule);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
   // The states in which a loop, whose computations are planned, carries its leaves: those of
@@ -68,9 +73,14 @@ class WaitingSums {
   const Sharding* StoredSum(InstrId value) const;
   // Plans an op that passes on a sum that is stored, if its result is wanted as the same sum.
   bool PlanPassed(InstrId id, const ShardingRule& rule);
-  // The operand of which the op passes a sum on: its results for the parts, added up, are that for
-  // the sum. -1 for all other ops.
-  int PassedOperand(InstrId id) const;
+  // If the result is a sum of which the next ops, which pass it on, make less: the smallest that
+  // they make, as a share of the result. 1: they do not, or cannot wait in every state of it.
+  double ShareOfLess(InstrId id) const;
+  // The number of an operand that occurs once.
+  int OperandNumber(InstrId id, InstrId operand) const;
+  // The first operand that is a sum, waiting or stored, which the op passes on (passed_sums.h); -1:
+  // none.
+  int PassedOn(InstrId id) const;
   // The decision of an op that runs on partial operands in state `from`, one of them or all
   // (operand -1); the result is as they are. Null if it does not run on these shards.
   const Decision* OnPartial(InstrId id, const ShardingRule& rule, int operand, const Sharding* from,

@@ -22,7 +22,7 @@ namespace {
 
 // The axes of the factors of whose shards the results are merged.
 AxisList MergedAxes(const ShardingRule& rule,
-                      absl::Span<const absl::Span<const AxisRef>> factor_axes) {
+                    absl::Span<const absl::Span<const AxisRef>> factor_axes) {
   AxisList axes;
   for (size_t f = 0; f < factor_axes.size(); ++f) {
     if (rule.factors[f].kind != FactorKind::kPermutation) continue;
@@ -117,7 +117,8 @@ LocalIds EmitMerged(OpBuilder& ops, const LocalOp& op, absl::Span<const AxisRef>
     of_result(t);
     parts[t] = BringTogether(ops.emitter(), parts[t], tiled, axes);
     if (tiled < 0) continue;
-    std::vector<int64_t> tile(merge.result_shapes[t]->dims().begin(), merge.result_shapes[t]->dims().end());
+    std::vector<int64_t> tile(merge.result_shapes[t]->dims().begin(),
+                              merge.result_shapes[t]->dims().end());
     tile[tiled] /= AxesSize(axes);
     merge.result_shapes[t] = ops.context().MakeArray(b.type(parts[t]), tile);
   }

@@ -86,6 +86,17 @@ TEST(Reduce, OfNothingIsTheInitialValueWithItsSign) {
   EXPECT_TRUE(std::signbit((*r)[0].data<float>()[0]));
 }
 
+TEST(Reduce, OfNegativeZerosIsOneInBothPartsOfAComplexNumber) {
+  const auto r = RunText(
+      "add {\n a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT s = c64[] add(a, b)\n}\n"
+      "ENTRY e {\n p = c64[2,1] constant({ {(-0.0, -0.0)}, {(-0.0, -0.0)} })\n"
+      " z = c64[] constant((-0.0, -0.0))\n"
+      " ROOT r = c64[1] reduce(p, z), dimensions={0}, to_apply=add\n}\n");
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_TRUE(std::signbit((*r)[0].data<float>()[0]));
+  EXPECT_TRUE(std::signbit((*r)[0].data<float>()[1]));
+}
+
 TEST(Reduce, SeveralInputsWithAnyComputation) {
   const auto r = RunText(
       "am {\n a = f32[] parameter(0)\n i = s32[] parameter(1)\n b = f32[] parameter(2)\n"

@@ -28,7 +28,7 @@ ENTRY main {
   ROOT r = T[4] reduce(a, i), dimensions={1}, to_apply=f
 }
 )",
-                                               {{"BODY", body}, {"INIT", init}});
+                                         {{"BODY", body}, {"INIT", init}});
   text = absl::StrReplaceAll(text, {{"T[", type + "["}});
   const absl::StatusOr<Module> m =
       ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "test");
@@ -46,13 +46,12 @@ bool OfSeveral(int n, const std::string& operands, const std::string& body) {
     absl::StrAppend(&starts, ", zero");
     absl::StrAppend(&shape, k == 0 ? "" : ", ", "f32[4]");
   }
-  const std::string text =
-      absl::StrCat("HloModule m\nf {\n", parameters, body, "\n}\n\nENTRY main {\n",
-                   "  a = f32[4,8] parameter(0)\n  zero = f32[] constant(0)\n",
-                   "  zeros = f32[4,8] broadcast(zero), dimensions={}\n",
-                   "  one = f32[] constant(1)\n  ones = f32[4,8] broadcast(one), dimensions={}\n",
-                   "  ROOT r = (", shape,
-                   ") reduce(", operands, starts, "), dimensions={1}, to_apply=f\n}\n");
+  const std::string text = absl::StrCat(
+      "HloModule m\nf {\n", parameters, body, "\n}\n\nENTRY main {\n",
+      "  a = f32[4,8] parameter(0)\n  zero = f32[] constant(0)\n",
+      "  zeros = f32[4,8] broadcast(zero), dimensions={}\n",
+      "  one = f32[] constant(1)\n  ones = f32[4,8] broadcast(one), dimensions={}\n",
+      "  ROOT r = (", shape, ") reduce(", operands, starts, "), dimensions={1}, to_apply=f\n}\n");
   const absl::StatusOr<Module> m =
       ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "test");
   EXPECT_TRUE(m.ok()) << m.status();
@@ -74,11 +73,12 @@ TEST(ReducesByParts, AMonoidOfTheProgramsOwn) {
   EXPECT_TRUE(OfOne("f32", "-inf", kLogAddExp));
   // 1 + r = (1 + x) (1 + y)
   for (const char* type : {"f32", "s32", "u8", "bf16"}) {
-    EXPECT_TRUE(OfOne(type, "0",
-                      "p = T[] multiply(x, y)\n  s = T[] add(x, y)\n  ROOT r = T[] add(s, p)"))
+    EXPECT_TRUE(
+        OfOne(type, "0", "p = T[] multiply(x, y)\n  s = T[] add(x, y)\n  ROOT r = T[] add(s, p)"))
         << type;
   }
-  EXPECT_TRUE(OfOne("pred", "false", "n = pred[] compare(x, y), direction=NE\n  ROOT r = pred[] copy(n)"));
+  EXPECT_TRUE(
+      OfOne("pred", "false", "n = pred[] compare(x, y), direction=NE\n  ROOT r = pred[] copy(n)"));
 }
 
 TEST(ReducesByParts, NotIfTheInitialValueIsNotNeutral) {
@@ -86,8 +86,9 @@ TEST(ReducesByParts, NotIfTheInitialValueIsNotNeutral) {
   EXPECT_FALSE(OfOne(
       "s32", "1", "p = s32[] multiply(x, y)\n  s = s32[] add(x, y)\n  ROOT r = s32[] add(s, p)"));
   // Neutral on the left only.
-  EXPECT_FALSE(OfOne("f32", "0",
-                     "h = f32[] constant(0.5)\n  p = f32[] multiply(h, x)\n  ROOT r = f32[] add(p, y)"));
+  EXPECT_FALSE(
+      OfOne("f32", "0",
+            "h = f32[] constant(0.5)\n  p = f32[] multiply(h, x)\n  ROOT r = f32[] add(p, y)"));
 }
 
 // A shard without an element would begin with what is no number.
@@ -110,8 +111,9 @@ TEST(ReducesByParts, NotIfTheOrderMatters) {
 }
 
 TEST(ReducesByParts, NotOfTypesThatHaveNoSamples) {
-  EXPECT_FALSE(OfOne("c64", "(0, 0)",
-                     "p = c64[] multiply(x, y)\n  s = c64[] add(x, y)\n  ROOT r = c64[] add(s, p)"));
+  EXPECT_FALSE(
+      OfOne("c64", "(0, 0)",
+            "p = c64[] multiply(x, y)\n  s = c64[] add(x, y)\n  ROOT r = c64[] add(s, p)"));
   // This type has neither zeros nor negative numbers.
   EXPECT_FALSE(OfOne("f8e8m0fnu", "1", "p = T[] multiply(x, y)\n  ROOT r = T[] copy(p)"));
 }

@@ -114,16 +114,15 @@ TEST(OwnMonoid, WithAnotherInitialValueStaysWhole) {
 // Each device merges its tile of all shards' results where they are large.
 TEST(OwnMonoid, SendsTwiceAResult) {
   const auto sent = [](int64_t a, int64_t b) {
-    return BytesMoved(absl::StrReplaceAll(
-        OwnMonoid("0"),
-        {{"@A", absl::StrCat(a)},
-         {"@B", absl::StrCat(b)},
-         {"@C", "64"},
-         {"<0:3>", ", sharding={devices=[1,1,8]<=[8]}"},
-         {"<1:2>", ", sharding={replicated}"}}));
+    return BytesMoved(
+        absl::StrReplaceAll(OwnMonoid("0"), {{"@A", absl::StrCat(a)},
+                                             {"@B", absl::StrCat(b)},
+                                             {"@C", "64"},
+                                             {"<0:3>", ", sharding={devices=[1,1,8]<=[8]}"},
+                                             {"<1:2>", ", sharding={replicated}"}}));
   };
   EXPECT_EQ(sent(32, 16), 2 * 7 * 32 * 16 * 4 / 8);
-  EXPECT_EQ(sent(5, 16), 7 * 5 * 16 * 4);    // small: one collective
+  EXPECT_EQ(sent(5, 16), 7 * 5 * 16 * 4);            // small: one collective
   EXPECT_EQ(sent(31, 16), 2 * 7 * 31 * 16 * 4 / 8);  // the other dimension has tiles
 }
 

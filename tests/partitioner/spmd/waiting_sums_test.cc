@@ -81,12 +81,112 @@ TEST(WaitingSums, UnreducedValuesThatAreMultipliedAreReduced) {
             kReduced);
 }
 
-TEST(WaitingSums, AnAddendThatIsNoSumLetsNothingWait) {
-  EXPECT_EQ(BytesMoved(Products(R"(
-  b = f32[64,16] parameter(3)
+// One device adds it to its part; of what is sharded, each device adds its shard.
+TEST(WaitingSums, AnAddendThatIsNoSumBecomesPartOfIt) {
+  for (const char* sharding : {"{replicated}", "{devices=[8,1]<=[8]}"}) {
+    EXPECT_EQ(BytesMoved(Products(absl::StrCat("  b = f32[64,16] parameter(3), sharding=", sharding,
+                                               R"(
   s = f32[64,16] add(p, b)
-  ROOT r = f32[64,16] add(s, q))")),
-            2 * kReduced);
+  ROOT r = f32[64,16] add(s, q), sharding={replicated})"))),
+              kReduced)
+        << sharding;
+  }
+}
+
+// The ops after it are linear, and what they make is smaller.
+TEST(WaitingSums, WhatIsMadeOfItIsReduced) {
+  const std::string sum = R"(
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+)";
+  const auto sent = [&](absl::string_view rest) {
+    return BytesMoved(absl::StrCat(sum, Products(absl::StrCat(rest, ", sharding={replicated}"))));
+  };
+  constexpr double kOfRow = 2 * 7.0 / 8 * 4;  // bytes by element
+  EXPECT_EQ(sent(R"(  zero = f32[] constant(0)
+  ROOT r = f32[16] reduce(p, zero), dimensions={0}, to_apply=sum)"),
+            16 * kOfRow);
+  EXPECT_EQ(sent(R"(  zero = f32[] constant(5)
+  m = f32[64] reduce(p, zero), dimensions={1}, to_apply=sum
+  n = f32[] constant(16)
+  by = f32[64] broadcast(n), dimensions={}
+  ROOT r = f32[64] divide(m, by))"),
+            64 * kOfRow);
+  EXPECT_EQ(sent("  ROOT r = f32[1,16] slice(p), slice={[63:64], [0:16]}"), 16 * kOfRow);
+  EXPECT_EQ(sent(R"(  i = s32[] parameter(3)
+  zero = s32[] constant(0)
+  ROOT r = f32[1,16] dynamic-slice(p, i, zero), dynamic_slice_sizes={1,16})"),
+            16 * kOfRow);
+  EXPECT_EQ(sent(R"(  i = s32[3] parameter(3)
+  ROOT r = f32[3,16] gather(p, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,16})"),
+            3 * 16 * kOfRow);
+  EXPECT_EQ(sent(R"(  v = f32[16,2] parameter(3)
+  ROOT r = f32[64,2] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0})"),
+            64 * 2 * kOfRow);
+  // A maximum is not linear, and f16 may not hold the products of parts.
+  EXPECT_EQ(sent("  ROOT r = f32[64,16] maximum(p, q)"), 2 * kReduced);
+  EXPECT_EQ(BytesMoved(R"(
+  x = f16[64,32] parameter(0), sharding={devices=[1,8]<=[8]}
+  w = f16[32,16] parameter(1), sharding={devices=[8,1]<=[8]}
+  v = f16[16,2] parameter(2)
+  p = f16[64,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f16[64,2] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}
+)"),
+            kReduced / 2);
+}
+
+// The product is cut so that it leaves a sum, which costs little as only its mean is read.
+TEST(WaitingSums, AProductIsPlannedForWhatIsMadeOfIt) {
+  EXPECT_LE(BytesMoved(R"(
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[256,2048] parameter(0), sharding={devices=[8,1]<=[8]}
+  y = f32[256,256] parameter(1)
+  p = f32[256,2048] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = f32[] constant(0)
+  ROOT r = f32[256] reduce(p, zero), dimensions={1}, to_apply=sum, sharding={devices=[8]<=[8]}
+}
+)"),
+            2 * 7.0 / 8 * 256 * 4);
+}
+
+TEST(WaitingSums, OfWhatIsMadeOfThem) {
+  const std::vector<std::string> made = {
+      "r = f32[@A] reduce(s, three), dimensions={1}, to_apply=sum<2:1>",
+      "r = f32[@B] reduce(s, zero), dimensions={0}, to_apply=sum<2:1>",
+      "r = f32[2,@B] slice(s), slice={[1:3], [0:@B]}<2:2>",
+      "r = f32[@A,@B] reverse(s), dimensions={0}<2:2>",
+      "r = f32[@A,@A] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}<2:2>",
+  };
+  for (const std::string& m : made) {
+    SCOPED_TRACE(m);
+    VerifyFamily({.text = absl::StrCat(R"(
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[@A,@K] parameter(0)<0:2>
+  w = f32[@K,@B] parameter(1)
+  y = f32[@A,@B] parameter(2)<1:2>
+  v = f32[@A,@B] parameter(3)
+  p = f32[@A,@B] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  s = f32[@A,@B] add(p, y)
+  zero = f32[] constant(0)
+  three = f32[] constant(3)
+  ROOT )",
+                                       m, "\n}\n"),
+                  .sizes = kSizes,
+                  .max_cases = 120});
+  }
 }
 
 TEST(WaitingSums, AValueThatOthersReadIsReducedForAll) {

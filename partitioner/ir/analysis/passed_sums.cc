@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/ir/analysis/passed_sums.h"
+
+#include <cmath>
+#include <limits>
+
+#include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/sharding/narrow_float.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace {
+
+// The number that all elements of a float array are, where a constant says so; else NaN.
+double ConstantOf(const Module& m, InstrId id) {
+  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
+  const Instruction& instr = m.instr(id);
+  double number = std::numeric_limits<double>::quiet_NaN();
+  if (instr.opcode != Opcode::kConstant || !instr.shape->IsArray() || instr.shape->rank() > 0 ||
+      !IsFloat(instr.shape->element_type())) {
+    return number;
+  }
+  const Literal& literal = *instr.as<ConstantAttrs>().literal;
+  if (!literal.elided) {
+    LoadFloats(instr.shape->element_type(), literal.data.data(), 1, &number);
+  }
+  return number;
+}
+
+// Whether the result is as wide as the operand, so that sums are no less exact. Those of other
+// types may overflow or be cut.
+bool HoldsSums(ElementType operand, ElementType result) {
+  return operand == result || (IsFloat(operand) && IsFloat(result) &&
+                               ElementTypeBits(result) > ElementTypeBits(operand));
+}
+
+// In types of a small range products of parts might vanish, or overflow.
+bool HasRange(ElementType type) { return IsFloat(type) && RoundToFloatType(type, 1e-30) != 0; }
+
+// By a number that makes the parts no larger: what is infinite is so in the parts and in the sum.
+bool Shrinks(const Module& m, InstrId id, int operand) {
+  const Instruction& instr = m.instr(id);
+  if (!HasRange(instr.shape->element_type())) return false;
+  const double by = std::abs(ConstantOf(m, m.operand(id, 1 - operand)));
+  return HasTrait(instr.opcode, kMakesFractions) ? operand == 0 && by >= 1 : by <= 1;
+}
+
+}  // namespace
+
+bool PassesSum(const Module& m, InstrId id, int operand) {
+  const Instruction& instr = m.instr(id);
+  if (!instr.shape->IsArray()) return false;
+  const ElementType type = instr.shape->element_type();
+  const ElementType from = m.instr(m.operand(id, operand)).shape->element_type();
+  if (HasTrait(instr.opcode, kPassesSums)) return operand == 0 && HoldsSums(from, type);
+  if (instr.opcode == Opcode::kReduce) {
+    PartialOp op;
+    return operand == 0 && RecognizePartialOp(m, instr.as<ReduceAttrs>().to_apply, &op) &&
+           op == PartialOp::kSum && HasIdentity(op, type);
+  }
+  if (instr.opcode == Opcode::kDot) return operand < 2 && HasRange(from) && HoldsSums(from, type);
+  const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
+  return (multiplies || HasTrait(instr.opcode, kMakesFractions)) && Shrinks(m, id, operand);
+}
+
+}  // namespace internal
+}  // namespace shardcall

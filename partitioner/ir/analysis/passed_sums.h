@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDCALL_PARTITIONER_IR_ANALYSIS_PASSED_SUMS_H_
+#define SHARDCALL_PARTITIONER_IR_ANALYSIS_PASSED_SUMS_H_
+
+#include "shardcall/partitioner/ir/module.h"
+
+namespace shardcall {
+inline namespace internal {
+
+// Whether the op passes on a sum that its operand is: if the operand is a sum of parts, and each
+// part is given to the op in place of it, beside the same other operands, then the results add up
+// to the op's result. It is linear in the operand, and its type holds the results of the parts: no
+// part overflows where their sum does not, but for a product with another operand, whose parts are
+// as exact as the sum's.
+bool PassesSum(const Module& m, InstrId id, int operand);
+
+}  // namespace internal
+}  // namespace shardcall
+
+#endif  // SHARDCALL_PARTITIONER_IR_ANALYSIS_PASSED_SUMS_H_
