@@ -19,7 +19,7 @@
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
-#include "shardcall/partitioner/runtime/reduces_by_parts.h"
+#include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"

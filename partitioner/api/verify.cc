@@ -203,14 +203,26 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
   return result;
 }
 
+// The same, where `moved` is evaluated if an output that is not exact differs.
+VerifyResult CompareWithSpread(const ExactResults& want, absl::Span<const Tensor> got,
+                               absl::FunctionRef<absl::StatusOr<ExactResults>()> moved,
+                               const VerifyResult& result) {
+  VerifyResult compared = CompareOutputs(want, got, nullptr, result);
+  if (compared.status == VerifyResult::Status::kOk || compared.exact) return compared;
+  const absl::StatusOr<ExactResults> changed = moved();
+  return changed.ok() ? CompareOutputs(want, got, &*changed, result) : compared;
+}
+
+VerifyResult Unsupported(VerifyResult result, const absl::Status& status) {
+  result.status = VerifyResult::Status::kUnsupported;
+  result.reason = std::string(status.message());
+  return result;
+}
+
 absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options, uint64_t seed,
                                         std::vector<Tensor> given, Communicator* communicator) {
   VerifyResult result;
-  auto unsupported = [&](const absl::Status& status) {
-    result.status = VerifyResult::Status::kUnsupported;
-    result.reason = std::string(status.message());
-    return result;
-  };
+  const auto unsupported = [&](const absl::Status& status) { return Unsupported(result, status); };
   const bool manual = HasManualRegion(module);
   const std::vector<LeafShape> parameters = ParameterLeaves(module);
   SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> whole,
@@ -280,12 +292,9 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
     return result;
   }
   SHARDCALL_RETURN_IF_ERROR(got.status());
-  VerifyResult compared = CompareOutputs(reference.results, *got, nullptr, result);
-  if (compared.status == VerifyResult::Status::kOk || compared.exact) return compared;
   how.nudge = 1;
-  const absl::StatusOr<ExactResults> moved = evaluate(reference.inputs, how);
-  if (!moved.ok()) return compared;
-  return CompareOutputs(reference.results, *got, &*moved, std::move(result));
+  const auto moved = [&] { return evaluate(reference.inputs, how); };
+  return CompareWithSpread(reference.results, *got, moved, result);
 }
 
 }  // namespace

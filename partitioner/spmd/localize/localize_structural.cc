@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, loops, branches, barriers and region boundaries.
+#include "shardcall/partitioner/import/boundary_states.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/localize/localizer.h"
@@ -61,6 +62,7 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
     }
   }
   StoreResults(id, d, produced);
+  if (plan_.ops[id.value].kind == PlanKind::kBoundary) AddCopiesAcross(id, d);
   if (plan_.ops[id.value].kind != PlanKind::kIdentity) return;
   // An annotated value is its operand, so the operand's copies under other shardings hold for it.
   for (int k = 0; k < static_cast<int>(produced.size()); ++k) {
@@ -74,6 +76,29 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
     for (const Value& copy : copies) {
       if (copy.state != d.produced[k]) AddCopy(now, copy.id, copy.state);
     }
+  }
+}
+
+// What a device has of a value outside of a manual region, in any state, it has inside, too.
+void Localizer::AddCopiesAcross(InstrId id, const Decision& d) {
+  const auto operands = global_.operands(id);
+  if (operands.size() != d.final.size()) return;
+  const ManualBoundary& boundary = program_.boundaries.at(id);
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (d.produced[k] == nullptr || generated_[operands[k].value]) continue;
+    const LeafId from = leaves_.canonical(operands[k], 0);
+    const LeafId now = leaves_.canonical(id, static_cast<int>(k));
+    const Shape* const local = boundary.entry ? global_.instr(id).shape->leaf(static_cast<int>(k))
+                                              : global_.instr(operands[k]).shape;
+    const auto add = [&](const Value& value) {
+      const Sharding* const across =
+          AcrossBoundary(context_, boundary, k, local, d.operands[k], d.produced[k], value.state);
+      if (across != nullptr && across != d.final[k]) AddCopy(now, value.id, across);
+    };
+    add(values_[from.value]);
+    const CopyList* known = CopiesOf(from);
+    const CopyList copies = known != nullptr ? *known : CopyList();
+    for (const Value& copy : copies) add(copy);
   }
 }
 

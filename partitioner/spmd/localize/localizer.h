@@ -83,6 +83,7 @@ class Localizer {
   void LocalizeParameter(InstrId id, const Decision& d);
   void LocalizeBarrier(InstrId id, const Decision& d);
   void LocalizePassThrough(InstrId id, const Decision& d);
+  void AddCopiesAcross(InstrId id, const Decision& d);
   // Loops, branches and calls.
   void LocalizeControlFlow(InstrId id, const Decision& d);
   std::vector<const Sharding*> RootStates(CompId comp) const;

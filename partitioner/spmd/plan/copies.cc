@@ -65,10 +65,10 @@ const Copies* CopyTable::AfterResult(const Shape* shape, const Sharding* produce
   return Intern(states);
 }
 
-const Copies* CopyTable::WithGenerated(const Copies* copies, const Sharding* whole) {
+const Copies* CopyTable::With(const Copies* copies, const Sharding* more) {
   StateList states;
   if (copies != nullptr) states.assign(copies->states.begin(), copies->states.end());
-  if (std::find(states.begin(), states.end(), whole) == states.end()) states.push_back(whole);
+  if (std::find(states.begin(), states.end(), more) == states.end()) states.push_back(more);
   return Intern(states);
 }
 

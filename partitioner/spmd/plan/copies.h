@@ -56,8 +56,8 @@ class CopyTable {
   // The copies of an annotation's result, which is stored as `now`. Its value is that of its
   // operand, so the operand's copies and its stored state are available too.
   const Copies* AfterAnnotation(const Sharding* stored, const Copies* copies, const Sharding* now);
-  // `copies` and the whole value, of one that each device can generate.
-  const Copies* WithGenerated(const Copies* copies, const Sharding* whole);
+  // `copies` and one more, unless it is among them.
+  const Copies* With(const Copies* copies, const Sharding* more);
   // The copies of a result that is produced in one state and stored in another.
   const Copies* AfterResult(const Shape* shape, const Sharding* produced, const Sharding* stored);
 

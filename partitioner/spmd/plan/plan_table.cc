@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/import/boundary_states.h"
 #include "shardcall/partitioner/ir/analysis/generated_values.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/memory/peak_memory.h"
@@ -210,11 +211,32 @@ void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
                 made == nullptr || made == d.final[k] || kind == PlanKind::kCallbacks
                     ? nullptr
                     : copies_.AfterResult(module_.instr(id).shape->leaf(flat), made, d.final[k]));
+    // Whole, it is one that each device can generate.
     if (IsGenerated(id) && d.final[k]->mesh() == program_.mesh && d.final[k]->HasShardedDim()) {
-      copies_.Set(now,
-                  copies_.WithGenerated(copies_.of(now), Replicated(id, module_.instr(id).shape)));
+      copies_.Set(now, copies_.With(copies_.of(now), Replicated(id, module_.instr(id).shape)));
     }
+    if (kind == PlanKind::kBoundary) NoteCopiesAcross(id, k, d);
   }
+}
+
+void PlanTable::NoteCopiesAcross(InstrId id, size_t k, const Decision& d) {
+  const auto operands = module_.operands(id);
+  if (operands.size() != d.final.size() || d.produced[k] == nullptr) return;
+  if (IsGenerated(operands[k])) return;
+  const ManualBoundary& boundary = program_.boundaries.at(id);
+  const LeafId now = leaves_.canonical(id, static_cast<int>(k));
+  const LeafId from = leaves_.canonical(operands[k], 0);
+  const Shape* const local = boundary.entry ? module_.instr(id).shape->leaf(static_cast<int>(k))
+                                            : module_.instr(operands[k]).shape;
+  const auto note = [&](const Sharding* state) {
+    const Sharding* const across =
+        AcrossBoundary(context_, boundary, k, local, d.operands[k], d.produced[k], state);
+    if (across == nullptr || across == d.final[k]) return;
+    copies_.Set(now, copies_.With(copies_.of(now), across));
+  };
+  note(plan_.state[from.value]);
+  const Copies* const copies = copies_.of(from);
+  for (size_t c = 0; copies != nullptr && c < copies->states.size(); ++c) note(copies->states[c]);
 }
 
 int64_t PlanTable::WantedMemory() const {

@@ -90,6 +90,8 @@ class PlanTable {
   // Charges the reshards of operands and results, and records the copies of operands.
   void ChargeReshards(InstrId id, PlanKind kind, const Decision& d);
   void NoteResultCopies(InstrId id, PlanKind kind, const Decision& d);
+  // Of result k of a manual boundary: what the devices have of its operand on the other side.
+  void NoteCopiesAcross(InstrId id, size_t k, const Decision& d);
   // Whether later ops can use what its operands are resharded to: a callback chooses their
   // shardings only when it runs, and a barrier's results are new values.
   static bool KeepsCopies(PlanKind kind) {

@@ -131,44 +131,6 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   return true;
 }
 
-int64_t WaitingSums::Room() {
-  if (room_ < 0) room_ = table_.RoomForLoops();
-  return room_;
-}
-
-bool WaitingSums::TakeRoom(InstrId sum, int64_t bytes) {
-  int64_t& taken = taken_[sum];
-  if (bytes <= taken) return true;
-  if (bytes - taken > Room()) return false;
-  room_ -= bytes - taken;
-  taken = bytes;
-  return true;
-}
-
-void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
-  std::vector<InstrId> todo = {addend};
-  while (!todo.empty()) {
-    const InstrId id = todo.back();
-    todo.pop_back();
-    if (!module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) continue;
-    // What adds up elements makes a sum, too, whatever it passes on.
-    const auto operands = module_.operands(id);
-    const bool passes = !HasTrait(module_.instr(id).opcode, kTakesFlops | kCombinesElements);
-    bool passed = false;
-    for (int k = 0; passes && k < static_cast<int>(operands.size()); ++k) {
-      if (!PassesSum(module_, id, k)) continue;
-      todo.push_back(operands[k]);
-      passed = true;
-    }
-    if (passed) continue;
-    if (HasTrait(module_.instr(id).opcode, kAddsOperands)) {
-      todo.insert(todo.end(), operands.begin(), operands.end());
-    } else {
-      made_for_[id] = sum;
-    }
-  }
-}
-
 double WaitingSums::ShareOfLess(InstrId id) const {
   constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
   if (!HasTrait(module_.instr(id).opcode, kMakesSums)) return 1;
@@ -190,65 +152,6 @@ double WaitingSums::ShareOfLess(InstrId id) const {
     least = std::min(least, bytes(sum));
   }
   return least == 0 ? 1 : least / bytes(id);
-}
-
-AccumulatedResult WaitingSums::AccumulatedFrom(InstrId id) {
-  AccumulatedResult out;
-  const auto found = made_for_.find(id);
-  if (found == made_for_.end()) {
-    out.share = ShareOfLess(id);
-    out.more_bytes = std::numeric_limits<int64_t>::max();
-    return out;
-  }
-  const Accumulator& a = accumulators_.at(found->second);
-  const Sharding* const wanted = table_.Wanted(a.loop, a.leaf);
-  out.share = 1 / std::max(1.0, RunsOfComputations(module_, a.loop, cost_.trip_count));
-  out.held_bytes = LocalBytes(module_.instr(found->second).shape, *wanted);
-  const auto taken = taken_.find(found->second);
-  out.more_bytes = Room() + (taken == taken_.end() ? 0 : taken->second);
-  return out;
-}
-
-bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
-                                  const Accumulator& accumulator) {
-  const InstrId loop = accumulator.loop;
-  const InstrId addend = module_.operand(id, 1 - accumulator.operand);
-  const auto found = waiting_.find(addend.value);
-  if (found == waiting_.end()) return false;
-  const Sharding* const state = found->second.later->produced[0];
-  const Sharding* const wanted = table_.Wanted(loop, accumulator.leaf);
-  const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
-  if (ReshardCost(id, state, wanted).seconds >= runs * found->second.seconds) return false;
-  const Decision* sum = OnPartial(id, rule, -1, state, nullptr);
-  if (sum == nullptr) return false;
-  const Shape* const shape = module_.instr(id).shape;
-  if (!TakeRoom(id, LocalBytes(shape, *state) - LocalBytes(shape, *wanted))) return false;
-  Wait(addend);
-  Set(id, sum);
-  // What the body reads is a sum that waits, too.
-  const CompId body = module_.instr(loop).as<WhileAttrs>().body;
-  ReadIn(body, accumulator.leaf, state);
-  carried_[loop].push_back({accumulator.leaf, state});
-  return true;
-}
-
-void WaitingSums::ReadIn(CompId comp, int leaf, const Sharding* state) {
-  const InstrId parameter = module_.comp(comp).parameters[0];
-  Decision read = *table_.plan().ops[parameter.value].decision;
-  States states(read.produced.begin(), read.produced.end());
-  states[leaf] = state;
-  read.produced = read.final = states;
-  table_.SetDecision(parameter, PlanKind::kParameter, table_.Keep(read));
-}
-
-void WaitingSums::SetCarried(InstrId loop, States* states) {
-  const auto found = carried_.find(loop);
-  if (found == carried_.end()) return;
-  const CompId condition = module_.instr(loop).as<WhileAttrs>().condition;
-  for (const auto& [leaf, state] : found->second) {
-    (*states)[leaf] = state;
-    ReadIn(condition, leaf, state);
-  }
 }
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {

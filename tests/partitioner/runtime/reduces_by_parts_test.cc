@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardcall/partitioner/runtime/reduces_by_parts.h"
+#include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SHARDCALL_PARTITIONER_RUNTIME_REDUCES_BY_PARTS_H_
-#define SHARDCALL_PARTITIONER_RUNTIME_REDUCES_BY_PARTS_H_
+#ifndef SHARDCALL_PARTITIONER_RUNTIME_SAMPLE_REDUCES_BY_PARTS_H_
+#define SHARDCALL_PARTITIONER_RUNTIME_SAMPLE_REDUCES_BY_PARTS_H_
 
 #include "shardcall/partitioner/ir/module.h"
 
@@ -19,4 +19,4 @@ bool ReducesByParts(const Module& m, InstrId reduce);
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_RUNTIME_REDUCES_BY_PARTS_H_
+#endif  // SHARDCALL_PARTITIONER_RUNTIME_SAMPLE_REDUCES_BY_PARTS_H_
