@@ -45,7 +45,6 @@ class Carrier {
       if (!IsAnnotated(i)) reversed_[id.value] = AfterReverse(i);
       return;
     }
-    if (IsAnnotated(i)) return;
     const MirroredOp* const row = MirroredOpOf(i.opcode);
     if (row == nullptr) return;
     ReversedDims of = 0;
@@ -54,10 +53,10 @@ class Carrier {
     for (InstrId o : operands) {
       if (reversed_[o.value] != of && !(reversed_[o.value] == 0 && IsSymmetric(o, of, 4))) return;
     }
-    const ReversedDims result = row->result(m_, i, of);
-    if (result == 0) return;
+    const std::optional<ReversedDims> result = row->result(m_, i, of);
+    if (!result.has_value() || (IsAnnotated(i) && (*result != 0 || i.extra >= 0))) return;
     Join(id, operands);
-    reversed_[id.value] = result;
+    reversed_[id.value] = *result;
   }
 
   // Then the value is for others as written.

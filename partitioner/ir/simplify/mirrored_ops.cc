@@ -16,9 +16,9 @@ const Shape& OperandShape(const Module& m, const Instruction& i) {
   return *m.instr(m.operands(i)[0]).shape;
 }
 
-ReversedDims Same(const Module&, const Instruction&, ReversedDims of) { return of; }
+std::optional<ReversedDims> Same(const Module&, const Instruction&, ReversedDims of) { return of; }
 
-ReversedDims OfBroadcast(const Module&, const Instruction& i, ReversedDims of) {
+std::optional<ReversedDims> OfBroadcast(const Module&, const Instruction& i, ReversedDims of) {
   const auto& dimensions = i.as<DimensionsAttrs>().dimensions;
   ReversedDims out = 0;
   for (size_t d = 0; d < dimensions.size(); ++d)
@@ -26,7 +26,7 @@ ReversedDims OfBroadcast(const Module&, const Instruction& i, ReversedDims of) {
   return out;
 }
 
-ReversedDims OfTranspose(const Module&, const Instruction& i, ReversedDims of) {
+std::optional<ReversedDims> OfTranspose(const Module&, const Instruction& i, ReversedDims of) {
   const auto& permutation = i.as<DimensionsAttrs>().dimensions;
   ReversedDims out = 0;
   for (size_t d = 0; d < permutation.size(); ++d)
@@ -35,7 +35,7 @@ ReversedDims OfTranspose(const Module&, const Instruction& i, ReversedDims of) {
 }
 
 // Each reversed dimension must be one of the result, with as many elements before it.
-ReversedDims OfReshape(const Module& m, const Instruction& i, ReversedDims of) {
+std::optional<ReversedDims> OfReshape(const Module& m, const Instruction& i, ReversedDims of) {
   const Shape &x = OperandShape(m, i), &y = *i.shape;
   ReversedDims out = 0;
   int64_t before = 1;
@@ -44,7 +44,7 @@ ReversedDims OfReshape(const Module& m, const Instruction& i, ReversedDims of) {
     int64_t other = 1;
     int e = 0;
     while (e < y.rank() && !(other == before && y.dim(e) == x.dim(d))) other *= y.dim(e++);
-    if (e == y.rank()) return 0;
+    if (e == y.rank()) return std::nullopt;
     out |= ReversedDims{1} << e;
   }
   return out;
@@ -58,16 +58,32 @@ int64_t RestOfWindows(const Window& w, const Shape& x, const Shape& windows, int
 }
 
 // The reduction must not mind the order, and windows not begin after their operand does.
-ReversedDims OfWindows(const Module& m, const Instruction& i, ReversedDims of) {
+std::optional<ReversedDims> OfWindows(const Module& m, const Instruction& i, ReversedDims of) {
   const auto& attrs = i.as<ReduceWindowAttrs>();
   Opcode monoid = Opcode::kAdd;
-  if (!RecognizeMonoid(m, attrs.to_apply, &monoid)) return 0;
+  if (!RecognizeMonoid(m, attrs.to_apply, &monoid)) return std::nullopt;
   for (int d = 0; d < i.shape->rank(); ++d) {
     if (!IsReversed(of, d)) continue;
     const int64_t rest = RestOfWindows(attrs.window, OperandShape(m, i), *i.shape, d);
-    if (i.shape->dim(d) == 0 || rest > std::max<int64_t>(attrs.window.pad_high[d], 0)) return 0;
+    if (i.shape->dim(d) == 0 || rest > std::max<int64_t>(attrs.window.pad_high[d], 0)) {
+      return std::nullopt;
+    }
   }
   return of;
+}
+
+// Nor may this one mind the order.
+std::optional<ReversedDims> OfReduction(const Module& m, const Instruction& i, ReversedDims of) {
+  const auto& attrs = i.as<ReduceAttrs>();
+  Opcode monoid = Opcode::kAdd;
+  if (!i.shape->IsArray() || !RecognizeMonoid(m, attrs.to_apply, &monoid)) return std::nullopt;
+  ReversedDims out = 0;
+  int kept = 0;
+  for (int d = 0; d < OperandShape(m, i).rank(); ++d) {
+    if (absl::c_linear_search(attrs.dimensions, d)) continue;
+    out |= ReversedDims{IsReversed(of, d)} << kept++;
+  }
+  return out;
 }
 
 void MirrorWindows(const Module& m, ReversedDims of, Instruction* copy,
@@ -127,6 +143,7 @@ constexpr MirroredOp kMirrored[] = {
     {Opcode::kPad, Same, MirrorPad},
     {Opcode::kConcatenate, Same, MirrorConcatenate},
     {Opcode::kReduceWindow, OfWindows, MirrorWindows},
+    {Opcode::kReduce, OfReduction, nullptr},
     {Opcode::kBroadcast, OfBroadcast, nullptr},
     {Opcode::kTranspose, OfTranspose, nullptr},
     {Opcode::kReshape, OfReshape, nullptr},

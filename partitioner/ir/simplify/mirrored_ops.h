@@ -4,6 +4,7 @@
 #define SHARDCALL_PARTITIONER_IR_SIMPLIFY_MIRRORED_OPS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -22,8 +23,8 @@ std::vector<int64_t> DimensionsOf(ReversedDims dims);
 // What is known of such an op. All operands that are reversed are so in the dimensions `of`.
 struct MirroredOp {
   Opcode opcode;
-  // The dimensions in which the result is reversed then; 0: it cannot be told.
-  ReversedDims (*result)(const Module& m, const Instruction& i, ReversedDims of);
+  // The dimensions in which the result is reversed then; none: it cannot be told.
+  std::optional<ReversedDims> (*result)(const Module& m, const Instruction& i, ReversedDims of);
   // Makes `copy`, the op in `m`, that of the operands as they were before they were reversed. Null:
   // it is the same.
   void (*mirror)(const Module& m, ReversedDims of, Instruction* copy,

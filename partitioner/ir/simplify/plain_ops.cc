@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/ir/build/expansion.h"
 #include "shardcall/partitioner/ir/simplify/batch_norms.h"
+#include "shardcall/partitioner/ir/simplify/merged_dims.h"
 #include "shardcall/partitioner/ir/simplify/placed_windows.h"
 
 namespace shardcall {
@@ -24,6 +25,8 @@ constexpr Reader kReaders[] = {
     {Opcode::kScatter, ReadPlacedScatter},
     {Opcode::kScatter, ReadScatterOfRows},
     {Opcode::kScatter, ReadScatterOfParts},
+    {Opcode::kReduce, ReadReduceOfMerged},
+    {Opcode::kDot, ReadDotOfMerged},
     {Opcode::kBatchNormTraining, ReadBatchNormTraining},
     {Opcode::kBatchNormGrad, ReadBatchNormGrad},
 };

@@ -91,6 +91,26 @@ TEST(CarriedReverses, MirrorWindows) {
   EXPECT_THAT(windows("1_0"), IsEmpty()) << "a window would begin after its operand does";
 }
 
+TEST(CarriedReverses, EndAtAReductionOverTheirDimension) {
+  const std::string text = Carried(R"(
+  x = f32[8,4] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[8,4] reverse(x), dimensions={0}
+  ROOT r = f32[4] reduce(a, zero), dimensions={0}, to_apply=add, sharding={replicated}
+)");
+  EXPECT_THAT(text,
+              HasSubstr("reduce(%x, %zero), dimensions={0}, to_apply=%add, sharding={replicated}"));
+  EXPECT_THAT(text, Not(HasSubstr("reverse(")));
+  const std::string kept = Carried(R"(
+  x = f32[8,4] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[8,4] reverse(x), dimensions={0,1}
+  ROOT r = f32[4] reduce(a, zero), dimensions={0}, to_apply=add
+)");
+  EXPECT_THAT(kept, HasSubstr("reduce(%x, %zero)"));
+  EXPECT_THAT(kept, HasSubstr("f32[4]{0} reverse("));
+}
+
 TEST(CarriedReverses, FollowTheirDimensions) {
   const std::string text = Carried(R"(
   x = f32[8,4] parameter(0)

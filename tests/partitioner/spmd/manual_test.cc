@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -36,6 +37,23 @@ void VerifyRegion(const std::string& body) {
                 .meshes = {{{4, 2}}, {{2, 2, 2}}},
                 .max_cases = 60,
                 .no_fallback = true});
+}
+
+// The weight is cut for the product, but each device has it whole, outside and so inside.
+TEST(Manual, WhatIsWholeOutsideOfARegionIsWholeInside) {
+  EXPECT_EQ(BytesMoved(R"(
+ENTRY main {
+  a = f32[64,32] parameter(0), sharding={devices=[4,2]<=[8]}
+  w = f32[32,32] parameter(1), sharding={replicated}
+  x = f32[16,32] custom-call(a), custom_call_target="SPMDFullToShardShape", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}, backend_config="unspecified_dims=[0,1]"
+  v = f32[32,32] custom-call(w), custom_call_target="SPMDFullToShardShape", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}, backend_config="unspecified_dims=[0,1]"
+  s = f32[16,32] sine(x)
+  d = f32[16,32] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[16,32] custom-call(d), custom_call_target="Sharding", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}
+  ROOT r = f32[64,32] custom-call(y), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+}
+)"),
+            16 * 32 / 2 * 4);
 }
 
 TEST(Manual, LocalWork) { VerifyRegion("  y = f32[@A,@B] negate(x), sharding={manual}"); }

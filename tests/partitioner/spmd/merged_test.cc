@@ -78,6 +78,29 @@ ENTRY main {
             7 * 64 * (4 + 4));
 }
 
+// The place in an array that is sharded along both dimensions, as a vector.
+TEST(Argmax, OfAnArrayAsAVector) {
+  const auto text = [](const std::string& sharding) {
+    return absl::StrCat(kArgmax, R"(
+ENTRY main {
+  x = f32[@A,@B] parameter(0))",
+                        sharding, R"(
+  y = f32[@N] reshape(x)
+  i = s32[@N] iota(), iota_dimension=0
+  low = f32[] constant(-inf)
+  zero = s32[] constant(0)
+  ROOT r = (f32[], s32[]) reduce(y, i, low, zero), dimensions={0}, to_apply=argmax
+}
+)");
+  };
+  VerifyFamily({.text = text("<0:2>"),
+                .sizes = {{{'A', 8}, {'B', 4}, {'N', 32}}, {{'A', 5}, {'B', 3}, {'N', 15}}},
+                .no_fallback = true});
+  EXPECT_EQ(BytesMoved(absl::StrReplaceAll(text(", sharding={devices=[4,2]<=[8]}"),
+                                           {{"@A", "64"}, {"@B", "32"}, {"@N", "2048"}})),
+            7 * (4 + 4));
+}
+
 // (1 + x) (1 + y) - 1, which no collective knows.
 std::string OwnMonoid(const std::string& init) {
   return absl::StrCat(R"(
