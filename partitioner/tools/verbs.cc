@@ -21,7 +21,7 @@ const std::vector<FlagSpec>& PartitionFlags() {
        "which of two factors takes an axis: cheapest (default), wait, larger, smaller"},
       {"search", "none|small|all",
        "for which programs the shardings of unannotated values are chosen together by cost: small "
-       "(default), those of up to 200 instructions; without effect beside an order of --conflicts"},
+       "(default), those of up to 350 instructions; without effect beside an order of --conflicts"},
       {"cost", "NAME,NAME=N,...",
        "the machine: host, h100, tpu_v5p; bandwidth, flops, memory per second; latency; trips; "
        "host_devices, network and network_latency; or bandwidth.AXIS, latency.AXIS; what its "

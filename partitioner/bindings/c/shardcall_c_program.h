@@ -48,7 +48,7 @@ typedef struct Shardcall_Options {
   int64_t max_memory;                 /* bytes of a device at its peak; 0: no bound; E210 */
   const char* search;                 /* for which programs the shardings of values that nothing
                                          annotates are chosen together by cost: "none" or "all";
-                                         null or "small": those of up to 200 instructions; others:
+                                         null or "small": those of up to 350 instructions; others:
                                          E213. Without effect beside an order of `conflicts` */
 } Shardcall_Options;                  /* null in place of options: all of them zero */
 

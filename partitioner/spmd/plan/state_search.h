@@ -12,7 +12,7 @@ namespace shardcall {
 inline namespace internal {
 
 // A program of more instructions than this is not small.
-inline constexpr int kMostInSmallProgram = 200;
+inline constexpr int kMostInSmallProgram = 350;
 
 absl::string_view StateSearchName(StateSearch search);  // "none", "small", "all"
 // E213 for another text.

@@ -34,7 +34,6 @@ struct Effort {
 constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 200},
                                {40, 5, 3, 8, 128, 1000, 1 << 14, 0},
                                {100, 4, 2, 5, 0, 0, 1 << 10, 0},
-                               {200, 3, 1, 0, 0, 0, 1 << 8, 0},
                                {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 0}};
 
 const Effort& EffortFor(size_t terms) {
@@ -194,7 +193,7 @@ class Search {
     if (term.op.valid()) {
       if (!HasTrait(program_.module.instr(term.op).opcode, kElementwise | kMapsElements)) return;
       const ShardingRule& rule = graph_.rule(term);
-      assignment.emplace(rule, program_.mesh, absl::Span<const AxisRef>(),
+      assignment.emplace(rule, program_.mesh, program_.manual_axes(term.op),
                          FactorsAllowedByRule(rule));
       const auto at = absl::c_find(term.leaves, value.leaf) - term.leaves.begin();
       assignment->Project(static_cast<int>(at), *state);

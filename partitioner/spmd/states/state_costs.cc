@@ -99,7 +99,7 @@ std::vector<StateGraph::Way> StateGraph::WaysOf(const Term& term) {
       others[k] = s;
       add(others);
       for (const bool with_first : {false, true}) {
-        FactorAssignment a(op_rule, program_.mesh, {}, allowed);
+        FactorAssignment a(op_rule, program_.mesh, program_.manual_axes(term.op), allowed);
         a.Project(static_cast<int>(k), *s);
         for (size_t u = 0; with_first && u < first.size(); ++u) {
           if (u != k && first[u] != nullptr) a.Project(static_cast<int>(u), *first[u]);

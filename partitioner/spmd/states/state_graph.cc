@@ -37,7 +37,8 @@ bool StateGraph::IsPriced(InstrId id) {
   return LeavesOf(id).size() <= kMostLeaves &&
          !HasTrait(KnownTargetOf(instr), kBlocksForward | kBlocksBackward) &&
          program_.annotation[id.value] == AnnotationKind::kNone &&
-         program_.region_of[id.value] == 0 &&
+         (program_.region_of[id.value] == 0 ||
+          !Complement(*program_.mesh, program_.manual_axes(id)).empty()) &&
          !HasTrait(instr.opcode, kSideEffect | kCollectiveOp) &&
          rules_.op_class(id) == OpClass::kRule && !rules_.PartitionedByCallback(id) &&
          RunsOnDevice(program_, id) < 0 && !decider_.HasBody(id);
@@ -86,13 +87,21 @@ bool StateGraph::IsRepeated(absl::Span<const LeafId> leaves, size_t k) {
   return absl::c_linear_search(leaves.first(k), leaves[k]);
 }
 
+// Annotations of values in a manual region may leave all that is not manual open.
+bool StateGraph::SaysSomething(const ShardingConstraint& c) {
+  const auto open = [](const ShardingConstraint::Dim& d) { return d.open && d.axes.empty(); };
+  return c.manual.empty() || !absl::c_all_of(c.dims, open) || !c.replicated.empty() ||
+         !c.unreduced.empty() || c.maximal_device >= 0 || c.shard_as >= 0 || c.shard_like >= 0;
+}
+
 // Open are the values that no annotation names and that are not given from outside, if only ops
 // that are priced, annotations and loops touch them.
 void StateGraph::FindValues() {
   open_.assign(leaves_.num_leaves(), kUntouched);
   readers_.assign(leaves_.num_leaves(), 0);
   for (int l = 0; l < leaves_.num_leaves(); ++l) {
-    if (program_.constraints[l] != nullptr) open_[leaves_.canonical(LeafId(l)).value] = kGiven;
+    const ShardingConstraint* const c = program_.constraints[l];
+    if (c != nullptr && SaysSomething(*c)) open_[leaves_.canonical(LeafId(l)).value] = kGiven;
   }
   // An open result is what its value is, also where the annotated program is read again.
   const InstrId root = module_.comp(module_.entry()).root;
@@ -109,11 +118,13 @@ void StateGraph::FindValues() {
       const Sharding* const s = propagation_.sharding[leaf.value];
       if (value_of(leaf) >= 0 || open_[leaf.value] != kOpen || !shape->IsArray() ||
           shape->rank() == 0 || s == nullptr || s->is_maximal() || s->mesh() != program_.mesh ||
-          !s->manual().empty() || !s->partial().empty()) {
+          !s->partial().empty()) {
         continue;
       }
+      AxisList free = Complement(*program_.mesh, s->manual());
+      if (free.empty()) continue;
       value_of_[leaf.value] = static_cast<int>(values_.size());
-      values_.push_back({leaf, {s}, {}});
+      values_.push_back({leaf, {s}, std::move(free), {}});
     }
   }
 }
@@ -138,7 +149,12 @@ void StateGraph::Touch(InstrId id) {
     return;
   }
   if (program_.annotation[id.value] == AnnotationKind::kIdentity) {
-    give(id);
+    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+      const LeafId leaf = leaves_.canonical(id, k);
+      const ShardingConstraint* const c = program_.constraints[leaf.value];
+      const bool open = c != nullptr && !SaysSomething(*c);
+      open ? touch(leaf) : static_cast<void>(open_[leaf.value] = kGiven);
+    }
     return;
   }
   if (!IsPriced(id)) {

@@ -25,6 +25,7 @@ class StateGraph {
   struct Value {
     LeafId leaf;  // canonical
     absl::InlinedVector<const Sharding*, 6> states;
+    AxisList free;  // the axes of the mesh that are not manual where it is
     std::vector<int> terms;
   };
   // An op by its rule, with the leaves of its operands and results; or a value that is resharded:
@@ -85,6 +86,7 @@ class StateGraph {
   // The place of leaf k among the term's values; -1: its state is given.
   int PlaceOf(const Term& term, size_t k) const;
   // Whether one of the leaves before leaf k is the same.
+  static bool SaysSomething(const ShardingConstraint& c);
   static bool IsRepeated(absl::Span<const LeafId> leaves, size_t k);
   const Decision& DecisionOf(const Term& term, absl::Span<const Sharding* const> states);
   // One way to run an op: the states in which it takes its operands and makes its results, and the

@@ -20,16 +20,24 @@ constexpr double kMostPlaced = 256;
 // nothing, and send, if the value goes elsewhere.
 constexpr double kMostPadding = 1.0 / 8;
 
+// A state of the value that shards no dimension.
+ShardingBuilder Whole(const StateGraph::Value& v) {
+  ShardingBuilder whole(*v.states[0]);
+  for (AxisList& dim : whole.dims) dim.clear();
+  return whole;
+}
+
 }  // namespace
 
 void StateOffers::Add(LeafId leaf, const Sharding* state) {
   const int v = graph_.value_of(leaf);
   const Program& program = graph_.program();
   if (v < 0 || state == nullptr || state->mesh() != program.mesh || !state->partial().empty() ||
-      state->is_maximal() || !state->manual().empty()) {
+      state->is_maximal()) {
     return;
   }
   StateGraph::Value& value = graph_.values()[v];
+  if (state->manual() != value.states[0]->manual()) return;
   if (static_cast<int>(value.states.size()) >= most_) return;
   if (absl::c_linear_search(value.states, state)) return;
   const Shape* const shape = program.LeafShape(leaf);
@@ -72,7 +80,7 @@ void StateOffers::Project(const StateGraph::Term& term, size_t t, const Sharding
     return;
   }
   const ShardingRule& rule = graph_.rule(term);
-  FactorAssignment a(rule, program.mesh, {}, FactorsAllowedByRule(rule));
+  FactorAssignment a(rule, program.mesh, program.manual_axes(term.op), FactorsAllowedByRule(rule));
   a.Project(static_cast<int>(t), state);
   a.Normalize();
   for (size_t u = 0; u < term.leaves.size(); ++u) {
@@ -133,14 +141,12 @@ void StateOffers::NearTraffic() {
 void StateOffers::Everywhere() {
   const Program& program = graph_.program();
   Context& context = program.module.context();
-  AxisList all;
-  for (int a = 0; a < program.mesh->num_axes(); ++a) all.push_back(program.mesh->FullAxis(a));
   for (const StateGraph::Value& v : graph_.values()) {
-    const int rank = program.LeafShape(v.leaf)->rank();
-    Add(v.leaf, ReplicatedSharding(context, program.mesh, rank));
-    for (int d = 0; d < rank; ++d) {
-      ShardingBuilder b(program.mesh, rank);
-      b.dims[d] = all;
+    const ShardingBuilder whole = Whole(v);
+    Add(v.leaf, whole.Intern(context));
+    for (size_t d = 0; d < whole.dims.size(); ++d) {
+      ShardingBuilder b = whole;
+      b.dims[d] = v.free;
       Add(v.leaf, b.Intern(context));
     }
   }
@@ -155,20 +161,20 @@ void StateOffers::Uneven() {
 
 void StateOffers::All(absl::Span<const int> states) {
   const Program& program = graph_.program();
-  const BaseMesh& mesh = *program.mesh;
   for (size_t n = 0; n < graph_.values().size(); ++n) {
     StateGraph::Value& v = graph_.values()[n];
     v.states = {v.states[states[n]]};
     const int rank = v.states[0]->rank();
     // A place for each axis: behind the axes of a dimension, or, 0, nowhere.
-    const absl::InlinedVector<int, 4> places(mesh.num_axes(), rank + 1);
-    if (std::pow(rank + 1, mesh.num_axes()) > kMostPlaced) continue;
+    const int axes = static_cast<int>(v.free.size());
+    const absl::InlinedVector<int, 4> places(axes, rank + 1);
+    if (std::pow(rank + 1, axes) > kMostPlaced) continue;
     for (const bool forward : {true, false}) {
       ForAllValues(places, [&](absl::Span<const int> at) {
-        ShardingBuilder b(&mesh, rank);
-        for (int k = 0; k < mesh.num_axes(); ++k) {
-          const int a = forward ? k : mesh.num_axes() - 1 - k;
-          if (at[a] > 0) b.dims[at[a] - 1].push_back(mesh.FullAxis(a));
+        ShardingBuilder b = Whole(v);
+        for (int k = 0; k < axes; ++k) {
+          const int a = forward ? k : axes - 1 - k;
+          if (at[a] > 0) b.dims[at[a] - 1].push_back(v.free[a]);
         }
         Add(v.leaf, b.Intern(program.module.context()));
       });
@@ -194,8 +200,7 @@ void StateOffers::Neighbours(absl::Span<const int> states) {
     if (!near[n]) continue;
     const StateGraph::Value& v = graph_.values()[n];
     const Sharding* const now = v.states[0];
-    for (int a = 0; a < mesh.num_axes(); ++a) {
-      const AxisRef axis = mesh.FullAxis(a);
+    for (const AxisRef axis : v.free) {
       ShardingBuilder without(*now);
       for (AxisList& dim : without.dims) dim = Minus(mesh, dim, {axis});
       Add(v.leaf, without.Intern(context));

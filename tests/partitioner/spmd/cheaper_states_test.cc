@@ -76,6 +76,50 @@ TEST(CheaperStates, ResultsAreThoseOfOneDevice) {
   }
 }
 
+// The same in a region that is manual over another axis: that axis stays as it is.
+std::string SumInRegion(absl::string_view m, absl::string_view k) {
+  const auto enter = [](absl::string_view value, absl::string_view from, absl::string_view to,
+                        absl::string_view sharding) {
+    const std::string open = R"(, backend_config="unspecified_dims=[0,1]")";
+    return absl::StrCat(
+        "  s", value, " = ", from, " custom-call(g", value,
+        R"(), custom_call_target="Sharding", sharding=)", sharding, open, "\n  ", value, " = ", to,
+        " custom-call(s", value, R"(), custom_call_target="SPMDFullToShardShape", )",
+        "sharding={devices=[1,1,2,4]<=[8] last_tile_dims={manual, replicated}}", open, "\n");
+  };
+  return absl::StrReplaceAll(
+      absl::StrCat(
+          R"(HloModule m, num_partitions=8
+ENTRY main {
+  gx = f32[@2M,@K] parameter(0), sharding={devices=[2,4]<=[8]}
+  gw = f32[@K,@M] parameter(1), sharding={devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}
+  gv = f32[@M,@M] parameter(2), sharding={devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}
+)",
+          enter("x", "f32[@2M,@K]", "f32[@M,@K]", "{devices=[2,1,4]<=[8] last_tile_dim_replicate}"),
+          enter("w", "f32[@K,@M]", "f32[@K,@M]", "{replicated}"),
+          enter("v", "f32[@M,@M]", "f32[@M,@M]", "{replicated}"), R"(
+  p = f32[@M,@M] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[@M,@M] negate(p)
+  s = f32[@M,@M] multiply(t, t)
+  d = f32[@M,@M] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  c = f32[@M,@M] custom-call(d), custom_call_target="Sharding", sharding={devices=[1,4,2]<=[2,4]T(1,0) last_tile_dims={manual}}
+  r = f32[@2M,@M] custom-call(c), custom_call_target="SPMDShardToFullShape", sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}, backend_config="unspecified_dims=[0,1]"
+  ROOT o = f32[@2M,@M] copy(r), sharding={devices=[2,4]<=[8]}
+})"),
+      {{"@2M", m == "16" ? "32" : "2048"}, {"@M", m}, {"@K", k}});
+}
+
+TEST(CheaperStates, InAPartlyManualRegionOfTheFreeAxes) {
+  const std::string text = SumInRegion("1024", "4096");
+  const double whole = 4 * 1024 * 1024 * 3 / 4;
+  EXPECT_EQ(Bytes(text, StateSearch::kNone), 2 * whole);
+  const auto p = Partitioned(text);
+  EXPECT_EQ(TotalBytesMoved(p->local), 2 * whole);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kReduceScatter), 1);
+  EXPECT_EQ(CountOpcode(*p, Opcode::kAllReduce), 0);
+  EXPECT_EQ(WhyNotEqual(SumInRegion("16", "32"), Searching()), "");
+}
+
 TEST(CheaperStates, WhatIsAnnotatedStaysAsItIs) {
   const std::string text =
       absl::StrReplaceAll(kSum, {{"tanh(p)", "tanh(p), sharding={replicated}"}});

@@ -198,7 +198,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         50e9 bytes per second between devices, and all collectives.
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs the shardings of values that nothing annotates are chosen together
-        by cost, in place of those that propagation gives: 'none'; 'small', those of up to 200
+        by cost, in place of those that propagation gives: 'none'; 'small', those of up to 350
         instructions; 'all', large ones too, whose planning then takes 10 to 30 times as long
         (E213). Without effect where `conflicts` is an order.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.

@@ -41,7 +41,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       cost: the machine, as of `shardcall.partition` (E211).
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs shardings are chosen together by cost, as of
-        `shardcall.partition` (E213); '': 'small', but 'none' on host devices without `cost`.
+        `shardcall.partition` (E213); '': 'all', but 'none' on host devices without `cost`.
       strict: what cannot be taken over is an error, not a warning.
       report: a folder: each program that is compiled writes a page and JSON there. A
         folder that cannot be written is a warning (W209).

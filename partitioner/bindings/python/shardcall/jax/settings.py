@@ -27,11 +27,12 @@ class Settings:
     only_partition: bool = False  # compile nothing
 
     def searched(self, platform):
-        """What is not said: the plans of host devices are not searched by the costs of other
-        machines, which compute much and send little."""
+        """What is not said: what is compiled runs many times, so its plan is searched, whatever
+        its size. But the plans of host devices are not searched by the costs of other machines,
+        which compute much and send little."""
         if self.search:
             return self.search
-        return 'none' if platform == 'cpu' and not self.cost else 'small'
+        return 'none' if platform == 'cpu' and not self.cost else 'all'
 
     def to_partition_only(self):
         return _one_of(dataclasses.replace(self, only_partition=True, report=''))
