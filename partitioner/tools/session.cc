@@ -127,6 +127,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Flags& flags) {
     return ToStatus(d);
   }
   o.propagate = !flags.Has("no-propagate");
+  o.spmd.strict_partial = flags.Has("strict-partial");
   for (const std::string& list : flags.All("allow-replicate")) {
     for (absl::string_view t : absl::StrSplit(list, ',', absl::SkipEmpty())) {
       o.allow_replicate.emplace_back(t);

@@ -22,6 +22,8 @@ const std::vector<FlagSpec>& PartitionFlags() {
       {"search", "none|small|all",
        "for which programs the shardings of unannotated values are chosen together by cost: small "
        "(default), those of up to 350 instructions; without effect beside an order of --conflicts"},
+      {"strict-partial", "",
+       "sums over devices are reduced before they are multiplied, divided or used in a dot"},
       {"cost", "NAME,NAME=N,...",
        "the machine: host, h100, tpu_v5p; bandwidth, flops, memory per second; latency; trips; "
        "host_devices, network and network_latency; or bandwidth.AXIS, latency.AXIS; what its "

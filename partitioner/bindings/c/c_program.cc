@@ -100,6 +100,7 @@ absl::StatusOr<RunOptions> ReadCOptions(absl::string_view function,
   out.partition.propagate = o.no_propagate == 0;
   if (o.max_reshard_bytes > 0) out.partition.spmd.max_reshard_bytes = o.max_reshard_bytes;
   if (o.max_memory > 0) out.partition.spmd.max_memory = o.max_memory;
+  out.partition.spmd.strict_partial = o.strict_partial != 0;
   if (o.deadline_s > 0) out.deadline = absl::Seconds(o.deadline_s);
   if (o.conflicts != nullptr) {
     SHARDCALL_ASSIGN_OR_RETURN(out.partition.conflicts, ParseConflictOrder(o.conflicts));

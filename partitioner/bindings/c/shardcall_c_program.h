@@ -50,7 +50,9 @@ typedef struct Shardcall_Options {
                                          annotates are chosen together by cost: "none" or "all";
                                          null or "small": those of up to 350 instructions; others:
                                          E213. Without effect beside an order of `conflicts` */
-} Shardcall_Options;                  /* null in place of options: all of them zero */
+  int32_t strict_partial; /* 1: sums over devices are reduced before they are multiplied,
+                             divided or used in a dot */
+} Shardcall_Options;      /* null in place of options: all of them zero */
 
 /* The module annotated with the decided shardings; with no_propagate it partitions to
  * the same program. */

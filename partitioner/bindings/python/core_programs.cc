@@ -72,6 +72,7 @@ struct Request {
   CostModel cost;
   int64_t max_memory = 0;  // 0: no limit
   StateSearch search = StateSearch::kSmall;
+  bool strict_partial = false;
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -84,6 +85,7 @@ struct Request {
     out.spmd.cost = cost;
     if (max_memory > 0) out.spmd.max_memory = max_memory;
     out.spmd.search = search;
+    out.spmd.strict_partial = strict_partial;
     return out;
   }
   RunOptions Run(absl::Duration deadline) const {
@@ -327,6 +329,27 @@ std::string CheckedRule(const TargetsRef& targets, const std::string& target,
   });
 }
 
+// What Python's Request is made of.
+void InitRequest(Request* r, nb::bytes bytes, std::string name, std::string converter,
+                 TargetsRef targets, int64_t num_partitions, bool propagate,
+                 std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
+                 const std::string& conflicts, const std::string& cost, int64_t max_memory,
+                 const std::string& search, bool strict_partial) {
+  new (r) Request{.bytes = std::move(bytes),
+                  .name = std::move(name),
+                  .converter = std::move(converter),
+                  .targets = std::move(targets),
+                  .num_partitions = num_partitions,
+                  .propagate = propagate,
+                  .allow_replicate = std::move(allow_replicate),
+                  .max_reshard_bytes = max_reshard_bytes,
+                  .conflicts = Take(ParseConflictOrder(conflicts)),
+                  .cost = Take(ParseCostModel(cost)),
+                  .max_memory = max_memory,
+                  .search = Take(ParseStateSearch(search)),
+                  .strict_partial = strict_partial};
+}
+
 }  // namespace
 
 void DefinePrograms(nb::module_& m) {
@@ -338,22 +361,10 @@ void DefinePrograms(nb::module_& m) {
           },
           "type"_a, "dims"_a, "bytes"_a);
   nb::class_<Request>(m, "Request")
-      .def(
-          "__init__",
-          [](Request* r, nb::bytes bytes, std::string name, std::string converter,
-             TargetsRef targets, int64_t num_partitions, bool propagate,
-             std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
-             const std::string& conflicts, const std::string& cost, int64_t max_memory,
-             const std::string& search) {
-            new (r) Request{
-                std::move(bytes),           std::move(name),   std::move(converter),
-                std::move(targets),         num_partitions,    propagate,
-                std::move(allow_replicate), max_reshard_bytes, Take(ParseConflictOrder(conflicts)),
-                Take(ParseCostModel(cost)), max_memory,        Take(ParseStateSearch(search))};
-          },
-          "bytes"_a, "name"_a, "converter"_a, "targets"_a, "num_partitions"_a, "propagate"_a,
-          "allow_replicate"_a, "max_reshard_bytes"_a, "conflicts"_a = "cheapest", "cost"_a = "",
-          "max_memory"_a = 0, "search"_a = "small");
+      .def("__init__", InitRequest, "bytes"_a, "name"_a, "converter"_a, "targets"_a,
+           "num_partitions"_a, "propagate"_a, "allow_replicate"_a, "max_reshard_bytes"_a,
+           "conflicts"_a = "cheapest", "cost"_a = "", "max_memory"_a = 0, "search"_a = "small",
+           "strict_partial"_a = false);
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "shardcall/partitioner/custom_call/default_rules.h"
 #include "shardcall/partitioner/custom_call/rule_callbacks.h"
 #include "shardcall/partitioner/custom_call/targets/shipped_targets.h"
@@ -58,6 +59,14 @@ constexpr JaxlibTarget kTargets[] = {
     {"?_threefry2x32_ffi", How::kRule, "..., ..., ..., ... -> ..., ..."},
     {"__op$block_scaled_dot", How::kRule, "... m (k t), ... n (k t), ... m k, ... n k -> ... m n",
      "k", "t"},
+    // Those of TPUs.
+    {"LuDecomposition", How::kRule, "... m n -> ... m n, ... k, ... m", "", "m n k"},
+    {"Qr", How::kRule, "... m n -> ... m n, ... k", "", "m n k"},
+    {"ProductOfElementaryHouseholderReflectors", How::kRule, "... m n, ... k -> ... m n", "",
+     "m n k"},
+    {"Eigh", How::kRule, "... m n -> ... m n, ... k", "", "m n k"},
+    // Lines are the last dimension, as jax.lax.approx_max_k has them unless it is told otherwise.
+    {"PartialReduce", How::kRule, "... n, ... n, , -> ... k, ... k", "", "n k"},
     {"?solver_syrk_ffi", How::kReplicated, "it makes one matrix, of which it writes a half"},
     {"?_cholesky_update_ffi", How::kReplicated, "each column depends on those before"},
     {"?solver_csrlsvqr_ffi", How::kReplicated, "it solves one system of equations"},
@@ -105,7 +114,9 @@ absl::Status Register(TargetRegistry& registry, const JaxlibTarget& row, std::st
     case How::kRule: {
       RuleText text = {.rule = std::string(row.what)};
       if (!row.sum.empty()) text.reduction = {{std::string(row.sum), PartialOp::kSum}};
-      if (!row.whole.empty()) text.need_replication = {std::string(row.whole)};
+      for (absl::string_view factor : absl::StrSplit(row.whole, ' ', absl::SkipEmpty())) {
+        text.need_replication.emplace_back(factor);
+      }
       return registry.RegisterRule(name, std::move(text), "", source);
     }
     case How::kBody:

@@ -25,7 +25,8 @@ struct JaxlibTarget {
   absl::string_view name;  // with "cu" or "hip" in the place of `?`
   How how;
   absl::string_view what = {};
-  absl::string_view sum = {}, whole = {};  // of a rule: a factor that is summed, one that is whole
+  // Of a rule: a factor that is summed, and those that are whole, "m n".
+  absl::string_view sum = {}, whole = {};
 };
 
 absl::Span<const JaxlibTarget> JaxlibTargets();

@@ -37,17 +37,17 @@ bool HoldsSums(ElementType operand, ElementType result) {
 // In types of a small range products of parts might vanish, or overflow.
 bool HasRange(ElementType type) { return IsFloat(type) && RoundToFloatType(type, 1e-30) != 0; }
 
-// By a number that makes the parts no larger: what is infinite is so in the parts and in the sum.
-bool Shrinks(const Module& m, InstrId id, int operand) {
+// A part may be zero where the sum is not, so nothing is divided by what may be zero.
+bool Scales(const Module& m, InstrId id, int operand) {
   const Instruction& instr = m.instr(id);
   if (!HasRange(instr.shape->element_type())) return false;
-  const double by = std::abs(ConstantOf(m, m.operand(id, 1 - operand)));
-  return HasTrait(instr.opcode, kMakesFractions) ? operand == 0 && by >= 1 : by <= 1;
+  if (!HasTrait(instr.opcode, kMakesFractions)) return true;
+  return operand == 0 && std::abs(ConstantOf(m, m.operand(id, 1))) >= 1;
 }
 
 }  // namespace
 
-bool PassesSum(const Module& m, InstrId id, int operand) {
+bool PassesSum(const Module& m, InstrId id, int operand, bool products) {
   const Instruction& instr = m.instr(id);
   if (!instr.shape->IsArray()) return false;
   const ElementType type = instr.shape->element_type();
@@ -58,9 +58,10 @@ bool PassesSum(const Module& m, InstrId id, int operand) {
     return operand == 0 && RecognizePartialOp(m, instr.as<ReduceAttrs>().to_apply, &op) &&
            op == PartialOp::kSum && HasIdentity(op, type);
   }
+  if (!products) return false;
   if (instr.opcode == Opcode::kDot) return operand < 2 && HasRange(from) && HoldsSums(from, type);
   const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
-  return (multiplies || HasTrait(instr.opcode, kMakesFractions)) && Shrinks(m, id, operand);
+  return (multiplies || HasTrait(instr.opcode, kMakesFractions)) && Scales(m, id, operand);
 }
 
 }  // namespace internal

@@ -9,10 +9,10 @@ inline namespace internal {
 
 // Whether the op passes on a sum that its operand is: if the operand is a sum of parts, and each
 // part is given to the op in place of it, beside the same other operands, then the results add up
-// to the op's result. It is linear in the operand, and its type holds the results of the parts: no
-// part overflows where their sum does not, but for a product with another operand, whose parts are
-// as exact as the sum's.
-bool PassesSum(const Module& m, InstrId id, int operand);
+// to the op's result. It is linear in the operand, and its type holds the results of the parts.
+// `products`: also if it multiplies, divides or contracts the operand, where the result for a part
+// may be NaN or infinite though that for the sum is not.
+bool PassesSum(const Module& m, InstrId id, int operand, bool products);
 
 }  // namespace internal
 }  // namespace shardcall

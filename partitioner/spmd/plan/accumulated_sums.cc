@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "shardcall/partitioner/ir/analysis/passed_sums.h"
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/waiting_sums.h"
 #include "shardcall/sharding/reshard/reshard.h"
@@ -36,7 +36,7 @@ void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
     const bool passes = !HasTrait(module_.instr(id).opcode, kTakesFlops | kCombinesElements);
     bool passed = false;
     for (int k = 0; passes && k < static_cast<int>(operands.size()); ++k) {
-      if (!PassesSum(module_, id, k)) continue;
+      if (!Passes(id, k)) continue;
       todo.push_back(operands[k]);
       passed = true;
     }
@@ -66,22 +66,51 @@ AccumulatedResult WaitingSums::AccumulatedFrom(InstrId id) {
   return out;
 }
 
+std::vector<InstrId> WaitingSums::AddendsOf(const Accumulator& accumulator) const {
+  std::vector<InstrId> out;
+  for (const Accumulator::Step& s : accumulator.steps) {
+    if (HasTrait(module_.instr(s.op).opcode, kAddsOperands)) {
+      out.push_back(module_.operand(s.op, 1 - s.operand));
+    }
+  }
+  return out;
+}
+
 bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
                                   const Accumulator& accumulator) {
   const InstrId loop = accumulator.loop;
-  const InstrId addend = module_.operand(id, 1 - accumulator.operand);
-  const auto found = waiting_.find(addend.value);
-  if (found == waiting_.end()) return false;
-  const Sharding* const state = found->second.later->produced[0];
+  const Sharding* state = nullptr;
+  double seconds = 0;
+  std::vector<InstrId> waiting;
+  for (InstrId addend : AddendsOf(accumulator)) {
+    const auto found = waiting_.find(addend.value);
+    if (found == waiting_.end()) continue;
+    const Sharding* const sum = found->second.later->produced[0];
+    if (state != nullptr && sum != state) return false;
+    state = sum;
+    seconds += found->second.seconds;
+    waiting.push_back(addend);
+  }
+  if (state == nullptr) return false;
   const Sharding* const wanted = table_.Wanted(loop, accumulator.leaf);
   const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
-  if (ReshardCost(id, state, wanted).seconds >= runs * found->second.seconds) return false;
-  const Decision* sum = OnPartial(id, rule, -1, state, nullptr);
-  if (sum == nullptr) return false;
+  if (ReshardCost(id, state, wanted).seconds >= runs * seconds) return false;
+  std::vector<const Decision*> steps;
+  for (const Accumulator::Step& s : accumulator.steps) {
+    const Decision* const planned = table_.plan().ops[s.op.value].decision;
+    const ShardingRule* const its = s.op == id           ? &rule
+                                    : planned == nullptr ? nullptr
+                                                         : planned->rule;
+    if (its == nullptr) return false;
+    const bool adds = HasTrait(module_.instr(s.op).opcode, kAddsOperands);
+    const bool both = adds && absl::c_linear_search(waiting, module_.operand(s.op, 1 - s.operand));
+    steps.push_back(OnPartial(s.op, *its, both ? -1 : s.operand, state, nullptr));
+    if (steps.back() == nullptr || steps.back()->produced[0] != state) return false;
+  }
   const Shape* const shape = module_.instr(id).shape;
   if (!TakeRoom(id, LocalBytes(shape, *state) - LocalBytes(shape, *wanted))) return false;
-  Wait(addend);
-  Set(id, sum);
+  for (InstrId addend : waiting) Wait(addend);
+  for (size_t k = 0; k < steps.size(); ++k) Set(accumulator.steps[k].op, steps[k]);
   // What the body reads is a sum that waits, too.
   const CompId body = module_.instr(loop).as<WhileAttrs>().body;
   ReadIn(body, accumulator.leaf, state);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/accumulators.h"
 
+#include <utility>
+
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -9,8 +12,9 @@ namespace {
 
 class LoopSearch {
  public:
-  LoopSearch(const Program& program, InstrId loop)
-      : module_(program.module),
+  LoopSearch(const Program& program, InstrId loop, bool products)
+      : products_(products),
+        module_(program.module),
         leaves_(program.leaves),
         loop_(loop),
         attrs_(program.module.instr(loop).as<WhileAttrs>()) {}
@@ -22,19 +26,48 @@ class LoopSearch {
       const InstrId sum = leaves_.instr(last);
       if (!HasTrait(module_.instr(sum).opcode, kAddsOperands)) continue;
       const LeafId carried = leaves_.canonical(loop_, k);
-      for (int operand = 0; operand < 2; ++operand) {
-        if (leaves_.canonical(module_.operand(sum, operand)) != carried) continue;
-        // A counter: no sum over devices, and every loop has one.
-        const InstrId added = module_.operand(sum, 1 - operand);
-        if (module_.instr(added).opcode == Opcode::kConstant) break;
-        // The sum reads what is carried, and the end of the body reads the sum.
-        if (Uses(carried) == 1 && Uses(last) == 1) (*out)[sum] = {loop_, k, operand};
-        break;
-      }
+      if (IsCounted(sum, carried)) continue;
+      Accumulator found{loop_, k, {}};
+      // What is carried is read once, and the end of the body reads the sum.
+      if (!Reaches(sum, carried, kMostSteps, &found.steps)) continue;
+      if (Uses(carried) == 1 && Uses(last) == 1) (*out)[sum] = std::move(found);
     }
   }
 
  private:
+  static constexpr int kMostSteps = 4;
+
+  // A counter: no sum over devices, and every loop has one.
+  bool IsCounted(InstrId sum, LeafId carried) const {
+    for (int operand = 0; operand < 2; ++operand) {
+      if (leaves_.canonical(module_.operand(sum, operand)) == carried &&
+          module_.instr(module_.operand(sum, 1 - operand)).opcode == Opcode::kConstant) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether the op adds to what is carried, or scales it, maybe after others did, of which each is
+  // read once. Appends the steps.
+  bool Reaches(InstrId op, LeafId carried, int most, std::vector<Accumulator::Step>* steps) {
+    const Instruction& instr = module_.instr(op);
+    if (most == 0 || !HasTrait(instr.opcode, kElementwise)) return false;
+    const bool adds = HasTrait(instr.opcode, kAddsOperands);
+    const auto operands = module_.operands(op);
+    for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
+      if (!adds && !PassesSum(module_, op, k, products_)) continue;
+      const LeafId leaf = leaves_.canonical(operands[k]);
+      const bool reached =
+          leaf == carried || (Uses(leaf) == 1 && leaves_.index(leaf) == 0 &&
+                              Reaches(leaves_.instr(leaf), carried, most - 1, steps));
+      if (!reached) continue;
+      steps->push_back({op, k});
+      return true;
+    }
+    return false;
+  }
+
   // How often the loop's computations read a value.
   int Uses(LeafId leaf) {
     if (uses_.empty()) CountUses();
@@ -58,6 +91,7 @@ class LoopSearch {
     }
   }
 
+  const bool products_;
   const Module& module_;
   const LeafTable& leaves_;
   const InstrId loop_;
@@ -67,9 +101,10 @@ class LoopSearch {
 
 }  // namespace
 
-Accumulators FindAccumulators(const Program& program) {
+Accumulators FindAccumulators(const Program& program, bool products) {
   Accumulators out;
-  for (InstrId loop : LoopsWithOwnBody(program.module)) LoopSearch(program, loop).Find(&out);
+  for (InstrId loop : LoopsWithOwnBody(program.module))
+    LoopSearch(program, loop, products).Find(&out);
   return out;
 }
 

@@ -19,6 +19,9 @@ struct SpmdOptions {
   int64_t max_reshard_bytes = INT64_MAX;  // of one reshard or broadcast, per device: E210
   int64_t max_memory = INT64_MAX;         // bytes of a device at its peak: E210
   StateSearch search = StateSearch::kSmall;
+  // Sums over devices are reduced before they are multiplied, divided or used in a dot, so that no
+  // part of one meets a number that is not finite, or overflows where the sum does not.
+  bool strict_partial = false;
 };
 
 }  // namespace shardcall

@@ -25,7 +25,7 @@ Planner::Planner(const Program& program, const PropagationResult& propagation, R
       table_(program, propagation, options, &memo->copies, &memo->facts),
       plan_(table_.plan()),
       decider_(program, rules, options, table_, *memo),
-      waiting_(program, options.cost, table_),
+      waiting_(program, options, table_),
       invariants_(program, table_, options.cost.trip_count),
       missing_(program, rules, table_, &errors_) {}
 

@@ -5,21 +5,23 @@
 #include <limits>
 
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
-WaitingSums::WaitingSums(const Program& program, const CostModel& cost, PlanTable& table)
+WaitingSums::WaitingSums(const Program& program, const SpmdOptions& options, PlanTable& table)
     : program_(program),
       module_(program.module),
-      cost_(cost),
+      cost_(options.cost),
+      products_(!options.strict_partial),
       table_(table),
-      accumulators_(FindAccumulators(program)),
+      accumulators_(FindAccumulators(program, products_)),
       stores_sums_(table.WantsPartial()) {
-  for (const auto& [sum, a] : accumulators_) FindMakers(module_.operand(sum, 1 - a.operand), sum);
+  for (const auto& [sum, a] : accumulators_) {
+    for (InstrId addend : AddendsOf(a)) FindMakers(addend, sum);
+  }
 }
 
 WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, const Sharding* to) {
@@ -31,7 +33,7 @@ bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
   const InstrId user = table_.last_user(id);
   return HasTrait(module_.instr(user).opcode, kAddsOperands) ||
-         PassesSum(module_, user, OperandNumber(user, id));
+         Passes(user, OperandNumber(user, id));
 }
 
 int WaitingSums::OperandNumber(InstrId id, InstrId operand) const {
@@ -46,8 +48,12 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int
   FactorAssignment a(rule, from->mesh(), program_.manual_axes(id), FactorsAllowedByRule(rule));
   a.Project(std::max(operand, 0), *dims);
   a.Normalize();
-  // What is added is a part, too: that of one device, or of the devices that hold it.
+  // What is added is a part, too: that of one device, or of the devices that hold it. In a narrow
+  // float small parts of a sum may be lost beside it.
   const bool adds = HasTrait(module_.instr(id).opcode, kAddsOperands);
+  if (adds && operand >= 0 && IsNarrowFloat(module_.instr(id).shape->element_type())) {
+    return nullptr;
+  }
   States operands;
   for (int t = 0; t < static_cast<int>(rule.operands.size()); ++t) {
     const Sharding* const whole = a.DimSharding(context, t);
@@ -96,7 +102,7 @@ bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
   const auto operands = module_.operands(id);
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
     const Sharding* const stored = StoredSum(operands[k]);
-    if (stored == nullptr || !PassesSum(module_, id, k)) continue;
+    if (stored == nullptr || !Passes(id, k)) continue;
     const Decision* passed = OnPartial(id, rule, k, stored, nullptr);
     if (passed == nullptr || passed->produced[0] != wanted) continue;
     Set(id, passed);
@@ -204,7 +210,7 @@ int WaitingSums::PassedOn(InstrId id) const {
     const bool waits = waiting_.contains(operands[k].value);
     if (!waits && StoredSum(operands[k]) == nullptr) continue;
     const bool adds = waits && HasTrait(module_.instr(id).opcode, kAddsOperands);
-    if (adds || PassesSum(module_, id, k)) return k;
+    if (adds || Passes(id, k)) return k;
   }
   return -1;
 }
@@ -219,7 +225,8 @@ void WaitingSums::ReduceLater(InstrId id, const ShardingRule& rule) {
   if (found == waiting_.end()) return;
   const Decision* later =
       OnPartial(id, rule, operand, found->second.later->produced[0], op.decision->final[0]);
-  if (later == nullptr || later->seconds >= op.decision->seconds + found->second.seconds) return;
+  const double now = op.decision->seconds - op.decision->saved + found->second.seconds;
+  if (later == nullptr || later->seconds >= now) return;
   Wait(before);
   Set(id, later);
 }

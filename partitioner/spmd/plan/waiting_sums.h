@@ -22,8 +22,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 #include "shardcall/partitioner/spmd/plan/accumulators.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
+#include "shardcall/partitioner/spmd/plan/options.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 #include "shardcall/sharding/cost_model.h"
 #include "shardcall/sharding/rule/rule.h"
@@ -33,7 +35,7 @@ inline namespace internal {
 
 class WaitingSums {
  public:
-  WaitingSums(const Program& program, const CostModel& cost, PlanTable& table);
+  WaitingSums(const Program& program, const SpmdOptions& options, PlanTable& table);
 
   // A root is read in the state that its computation gives, and never waits.
   void StartComputation(InstrId root) {
@@ -76,6 +78,7 @@ class WaitingSums {
   // If the result is a sum of which the next ops, which pass it on, make less: the smallest that
   // they make, as a share of the result. 1: they do not, or cannot wait in every state of it.
   double ShareOfLess(InstrId id) const;
+  bool Passes(InstrId id, int operand) const { return PassesSum(module_, id, operand, products_); }
   // The number of an operand that occurs once.
   int OperandNumber(InstrId id, InstrId operand) const;
   // The first operand that is a sum, waiting or stored, which the op passes on (passed_sums.h); -1:
@@ -85,6 +88,8 @@ class WaitingSums {
   // (operand -1); the result is as they are. Null if it does not run on these shards.
   const Decision* OnPartial(InstrId id, const ShardingRule& rule, int operand, const Sharding* from,
                             const Sharding* final);
+  // What the steps of an accumulator add to it.
+  std::vector<InstrId> AddendsOf(const Accumulator& accumulator) const;
   // Plans a sum with an accumulator, if it may wait.
   bool PlanAccumulated(InstrId id, const ShardingRule& rule, const Accumulator& accumulator);
   // Lets the parameter of a loop's computation have that state of a leaf.
@@ -103,6 +108,7 @@ class WaitingSums {
   const Program& program_;
   const Module& module_;
   const CostModel& cost_;
+  const bool products_;  // whether sums pass products
   PlanTable& table_;
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction

@@ -22,8 +22,7 @@ inline std::unique_ptr<PartitionedProgram> Done(const std::string& body, int64_t
 
 // Bytes that a device sends in a program over so many devices, in all iterations of its loops,
 // where only these count.
-inline double BytesMoved(const std::string& body, int64_t devices = 8) {
-  TextOptions options;
+inline double BytesMoved(const std::string& body, int64_t devices = 8, TextOptions options = {}) {
   options.spmd.cost.latency = 1e-15;
   const auto p = Done(body, devices, options);
   if (p == nullptr) return -1;

@@ -327,7 +327,7 @@ TEST(WaitingSums, NarrowSumsAreAddedUpAsWiderFloats) {
             10 * kAccumulated / 2);
 }
 
-TEST(WaitingSums, SoAreSumsThatAreScaledDown) {
+TEST(WaitingSums, SoAreSumsThatAreScaled) {
   const auto scaled = [](const std::string& number, const std::string& op) {
     return BytesMoved(Accumulating(10, absl::StrCat("c = f32[] constant(", number, R"()
   b = f32[16,16] broadcast(c), dimensions={}
@@ -338,12 +338,39 @@ TEST(WaitingSums, SoAreSumsThatAreScaledDown) {
   EXPECT_EQ(scaled("3", "divide(p, b)"), kAccumulated);
   EXPECT_EQ(scaled("-0.25", "multiply(p, b)"), kAccumulated);
   EXPECT_EQ(scaled("1", "multiply(b, p)"), kAccumulated);
-  // Larger parts might overflow where their sum does not.
-  EXPECT_EQ(scaled("0.5", "divide(p, b)"), 10 * kAccumulated);
-  EXPECT_EQ(scaled("4", "multiply(p, b)"), 10 * kAccumulated);
+  EXPECT_EQ(scaled("4", "multiply(p, b)"), kAccumulated);
+  // A divisor may be zero where a part is zero.
+  EXPECT_EQ(scaled("0", "divide(p, b)"), 10 * kAccumulated);
   // Not linear in p.
   EXPECT_EQ(scaled("4", "divide(b, p)"), 10 * kAccumulated);
-  EXPECT_EQ(scaled("nan", "multiply(b, p)"), 10 * kAccumulated);
+}
+
+// The moving average of gradients, and one to which a weight's decay is added.
+TEST(WaitingSums, AccumulatorsThatAreScaledAndAddedToBesides) {
+  EXPECT_EQ(BytesMoved(Accumulating(10, R"(
+  c = f32[] constant(0.9)
+  b = f32[16,16] broadcast(c), dimensions={}
+  h = f32[16,16] multiply(g, b)
+  s = f32[16,16] add(h, p))")),
+            kAccumulated);
+  EXPECT_EQ(BytesMoved(Accumulating(10, R"(
+  c = f32[] constant(3)
+  b = f32[16,16] broadcast(c), dimensions={}
+  h = f32[16,16] add(g, b)
+  s = f32[16,16] add(p, h))")),
+            kAccumulated);
+}
+
+TEST(WaitingSums, StrictOnesAreNotMultiplied) {
+  const std::string scaled = Accumulating(10, R"(
+  c = f32[] constant(0.9)
+  b = f32[16,16] broadcast(c), dimensions={}
+  h = f32[16,16] multiply(p, b)
+  s = f32[16,16] add(g, h))");
+  TextOptions strict;
+  strict.spmd.strict_partial = true;
+  EXPECT_EQ(BytesMoved(scaled, 8, strict), 10 * kAccumulated);
+  EXPECT_EQ(BytesMoved(scaled), kAccumulated);
 }
 
 TEST(WaitingSums, WhatALoopReadsIsReducedInEachIteration) {

@@ -334,5 +334,28 @@ TEST(XlaCalls, ShardsSendNoMoreThanUnderXla) {
   }
 }
 
+// Their matrices and lines are whole; what else there is is a batch.
+TEST(XlaCalls, TheOnesOfTpusRunOnShardsOfTheirBatch) {
+  const std::string rows = "{devices=[4,1,1]<=[4]}";
+  const std::vector<std::string> bodies = {
+      "ROOT r = (f32[8,6,5], s32[8,5], s32[8,6]) custom-call(x), "
+      "custom_call_target=\"LuDecomposition\"",
+      "ROOT r = (f32[8,6,5], f32[8,5]) custom-call(x), custom_call_target=\"Qr\"",
+      "t = f32[8,5] parameter(1)\n  ROOT r = f32[8,6,5] custom-call(x, t), "
+      "custom_call_target=\"ProductOfElementaryHouseholderReflectors\"",
+      "i = s32[8,6,5] iota(), iota_dimension=2\n  low = f32[] constant(-inf)\n"
+      "  none = s32[] constant(-1)\n  ROOT r = (f32[8,6,2], s32[8,6,2]) custom-call(x, i, low, "
+      "none), custom_call_target=\"PartialReduce\"",
+  };
+  for (const std::string& body : bodies) {
+    const auto p =
+        PartitionText(absl::StrCat("HloModule m, num_partitions=4\nENTRY e {\n  x = f32[",
+                                   "8,6,5] parameter(0), sharding=", rows, "\n  ", body, "\n}\n"),
+                      {});
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_THAT(LocalText(**p), testing::HasSubstr("[2,6,")) << body;
+  }
+}
+
 }  // namespace
 }  // namespace shardcall

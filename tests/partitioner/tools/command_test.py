@@ -310,6 +310,7 @@ class Contracts(CommandTest):
     def test_a_search_of_shardings_can_be_chosen(self):
         for search in ('none', 'small', 'all'):
             self.check(OK, 'explain', MLP, '--search=' + search)
+        self.check(OK, 'explain', MLP, '--strict-partial')
         self.refused('E213', 'partition', MLP, '--search=deep', has=['none, small or all'])
 
     def test_verify_answers_in_json(self):

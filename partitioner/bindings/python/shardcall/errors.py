@@ -37,7 +37,7 @@ class Warning(UserWarning):
 
 # Options that the command and functions here have in common, as fixes name them.
 _OPTIONS = re.compile(r'--(plugin|allow-replicate|converter|deadline|max-reshard-bytes|'
-                      r'max-memory|num-partitions|search)(?=[=\s.,)]|$)')
+                      r'max-memory|num-partitions|search|strict-partial)(?=[=\s.,)]|$)')
 
 
 def _argument(option):

@@ -79,7 +79,8 @@ def _request(program, **given):
 
 def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), allow_replicate=(),
                        max_reshard_bytes=0, propagate=True, conflicts='cheapest', cost='',
-                       max_memory=0, search='small', converter='', max_input=0):
+                       max_memory=0, search='small', strict_partial=False, converter='',
+                       max_input=0):
     """(the request, the key of its targets)."""
     count = _options.count('num_partitions', num_partitions)
     limit = _options.count('max_reshard_bytes', max_reshard_bytes)
@@ -96,12 +97,13 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
         conflicts = settings.conflicts if conflicts == 'cheapest' else conflicts
         cost = cost or settings.cost
         search = _lowered.searched(settings) if search == 'small' else search
+        strict_partial = strict_partial or settings.strict_partial
     made(key)  # before the program is read, for errors in rules
     data, name, partitions = _bytes_of(program, converter, largest)
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
                          list(allowed), limit, str(conflicts), str(cost), memory,
-                         str(search)), key
+                         str(search), bool(strict_partial)), key
 
 
 class Program:
@@ -168,8 +170,8 @@ class Program:
 def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[Rules] = None,
               plugins: Paths = (), allow_replicate: Sequence[str] = (), max_reshard_bytes: int = 0,
               propagate: bool = True, conflicts: str = 'cheapest', cost: str = '',
-              max_memory: int = 0, search: str = 'small', converter: Path = '',
-              max_input: int = 0) -> Program:
+              max_memory: int = 0, search: str = 'small', strict_partial: bool = False,
+              converter: Path = '', max_input: int = 0) -> Program:
     """Partitions a program into one for each device, with collectives.
 
     Args:
@@ -201,6 +203,9 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         by cost, in place of those that propagation gives: 'none'; 'small', those of up to 350
         instructions; 'all', large ones too, whose planning then takes 10 to 30 times as long
         (E213). Without effect where `conflicts` is an order.
+      strict_partial: True: sums over devices are reduced before they are multiplied, divided or
+        used in a dot, so that no part of one meets a number that is not finite, or overflows where
+        the sum does not.
       converter: a PJRT plugin that converts StableHLO; '': the one that is found.
       max_input: the bytes that the file of a program may have (E064); 0: 4 GiB.
 
@@ -216,7 +221,7 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
         program, num_partitions=num_partitions, rules=rules, plugins=plugins,
         allow_replicate=allow_replicate, max_reshard_bytes=max_reshard_bytes, propagate=propagate,
         conflicts=conflicts, cost=cost, max_memory=max_memory, search=search,
-        converter=converter, max_input=max_input)
+        strict_partial=strict_partial, converter=converter, max_input=max_input)
     core = _core.partition(request)
     tell_unused(unused(key, core.called), 'the program', core.called)
     return Program(core)

@@ -492,7 +492,7 @@ static void WrongPrograms(void) {
   CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E213", "deep");
   options.search = "all";
   CHECK_FAILS(Shardcall_PartitionModule(module, &options, &program), "E210", "more memory");
-  options.max_memory = 0;
+  options.max_memory = 0, options.strict_partial = 1;
   CHECK_OK(Shardcall_PartitionModule(module, &options, &program));
   CHECK_OK(Shardcall_Program_Report(program, &text));
   CHECK_THAT(TextHas(text, "450000000000"));

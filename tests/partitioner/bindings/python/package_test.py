@@ -194,6 +194,23 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(raised.exception.code, 'E213')
         self.assertEqual(raised.exception.fix, 'leave search out for one in small programs')
 
+    def test_strict_partial_keeps_sums_off_products(self):
+        text = """HloModule m, num_partitions=8
+            ENTRY main {
+              x = f32[64,32] parameter(0), sharding={devices=[1,8]<=[8]}
+              w = f32[32,16] parameter(1), sharding={devices=[8,1]<=[8]}
+              v = f32[64,16] parameter(2), sharding={replicated}
+              p = f32[64,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              m = f32[64,16] multiply(p, v)
+              ROOT r = f32[1,16] slice(m), slice={[63:64], [0:16]}, sharding={replicated}
+            }"""
+
+        def sent(**options):
+            return shardcall.partition(text, search='none', **options).report.total_bytes
+
+        self.assertEqual(sent(), 2 * 16 * 4 * 7 // 8)
+        self.assertGreater(sent(strict_partial=True), sent())
+
     def test_plans_are_compared_for_the_machine_that_is_given(self):
         text = """HloModule m, num_partitions=4
             ENTRY main {

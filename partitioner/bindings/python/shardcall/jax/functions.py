@@ -25,7 +25,8 @@ compat.register_exclusion(__file__)
 def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
                 allow_replicate: Targets = (), max_reshard_bytes: int = 0,
                 conflicts: str = 'cheapest', cost: str = '', max_memory: int = 0,
-                search: str = '', strict: bool = False, report: Path = '') -> Iterator[None]:
+                search: str = '', strict_partial: bool = False, strict: bool = False,
+                report: Path = '') -> Iterator[None]:
     """Within it, what jax.jit compiles for several devices is partitioned by shardcall.
 
         with sj.partitioner(rules={'my_norm': '... d, d -> ... d'}):
@@ -42,6 +43,7 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
       max_memory: the bytes that a device may need at its peak (E210); 0: no limit.
       search: for which programs shardings are chosen together by cost, as of
         `shardcall.partition` (E213); '': 'all', but 'none' on host devices without `cost`.
+      strict_partial: as of `shardcall.partition`.
       strict: what cannot be taken over is an error, not a warning.
       report: a folder: each program that is compiled writes a page and JSON there. A
         folder that cannot be written is a warning (W209).
@@ -53,7 +55,8 @@ def partitioner(*, rules: Optional[Rules] = None, plugins: Paths = (),
     compiling.install()
     made = _settings.make(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                           max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
-                          max_memory=max_memory, search=search, strict=strict, report=report)
+                          max_memory=max_memory, search=search, strict_partial=strict_partial,
+                          strict=strict, report=report)
     outermost = contextlib.nullcontext()
     if _settings.current() is None:
         outermost = compiling.check_outermost(made, 'shardcall.jax.partitioner')
@@ -156,8 +159,8 @@ class Jitted(_core.Dispatch):
 
 def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugins: Paths = (),
         allow_replicate: Targets = (), max_reshard_bytes: int = 0, conflicts: str = 'cheapest',
-        cost: str = '', max_memory: int = 0, search: str = '', strict: bool = False,
-        report: Path = '', **options: Any) -> Any:
+        cost: str = '', max_memory: int = 0, search: str = '', strict_partial: bool = False,
+        strict: bool = False, report: Path = '', **options: Any) -> Any:
     """jax.jit with shardcall's partitioner.
 
         step = sj.jit(train_step, donate_argnums=0, rules={'my_norm': '... d, d -> ... d'})
@@ -165,7 +168,7 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     Args:
       fun: the function; None: a decorator is returned.
       rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, max_memory, search,
-        strict, report: as of `partitioner`.
+        strict_partial, strict, report: as of `partitioner`.
       **options: those of jax.jit.
 
     Returns:
@@ -180,7 +183,8 @@ def jit(fun: Optional[Callable] = None, *, rules: Optional[Rules] = None, plugin
     """
     ours = dict(rules=rules, plugins=plugins, allow_replicate=allow_replicate,
                 max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
-                max_memory=max_memory, search=search, strict=strict, report=report)
+                max_memory=max_memory, search=search, strict_partial=strict_partial, strict=strict,
+                report=report)
     if fun is None:
         return functools.partial(jit, **ours, **options)
     compiling.install()
@@ -242,7 +246,8 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
             plugins: Optional[Paths] = None, allow_replicate: Optional[Targets] = None,
             max_reshard_bytes: Optional[int] = None, conflicts: Optional[str] = None,
             cost: Optional[str] = None, max_memory: Optional[int] = None,
-            search: Optional[str] = None, **kwargs: Any) -> Report:
+            search: Optional[str] = None, strict_partial: Optional[bool] = None,
+            **kwargs: Any) -> Report:
     """What the devices send when the function is called so, and why.
 
         print(sj.explain(step, params, batch))
@@ -250,8 +255,8 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     Args:
       function: of `jit`, of jax.jit, or a plain one; or what its `lower` gives.
       *args, **kwargs: as it is called; arrays or jax.ShapeDtypeStruct with shardings.
-      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, max_memory, search: as
-        of `partitioner`; None: those of the function of `jit`, else of the `partitioner` around.
+      rules, plugins, allow_replicate, max_reshard_bytes, conflicts, cost, max_memory, search,
+        strict_partial: as of `partitioner`; None: those of the function of `jit`, else of the `partitioner` around.
 
     Returns:
       A shardcall.Report. Nothing runs and XLA compiles nothing.
@@ -263,7 +268,7 @@ def explain(function: Callable, *args: Any, rules: Optional[Rules] = None,
     return Report(_program(function, args, kwargs, dict(
         rules=rules, plugins=plugins, allow_replicate=allow_replicate,
         max_reshard_bytes=max_reshard_bytes, conflicts=conflicts, cost=cost,
-        max_memory=max_memory, search=search)))
+        max_memory=max_memory, search=search, strict_partial=strict_partial)))
 
 
 def expect(function: Callable, *args: Any, contract: str, **kwargs: Any) -> None:

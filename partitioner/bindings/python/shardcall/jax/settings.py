@@ -22,6 +22,7 @@ class Settings:
     cost: str
     max_memory: int
     search: str
+    strict_partial: bool
     strict: bool
     report: str
     only_partition: bool = False  # compile nothing
@@ -47,13 +48,14 @@ def _one_of(settings):
 
 
 def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
-             max_memory=0, search='', strict=False, report=''):
+             max_memory=0, search='', strict_partial=False, strict=False, report=''):
     _core.check_options(conflicts, cost, search or 'small')
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),
                 conflicts=conflicts, cost=cost,
                 max_memory=options.count('max_memory', max_memory), search=search,
-                strict=bool(strict), report=os.fspath(report))
+                strict_partial=bool(strict_partial), strict=bool(strict),
+                report=os.fspath(report))
 
 
 def _with_targets(settings):
