@@ -137,14 +137,15 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   return true;
 }
 
+double WaitingSums::Bits(InstrId id) const {
+  const Shape& s = *module_.instr(id).shape;
+  return static_cast<double>(s.num_elements()) * ElementTypeBits(s.element_type());
+}
+
 double WaitingSums::ShareOfLess(InstrId id) const {
   constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
   if (!HasTrait(module_.instr(id).opcode, kMakesSums)) return 1;
-  const auto bytes = [&](InstrId i) {
-    const Shape* s = module_.instr(i).shape;
-    return static_cast<double>(s->num_elements()) * ElementTypeBits(s->element_type());
-  };
-  double least = bytes(id);
+  double least = Bits(id);
   InstrId sum = id;
   constexpr int kMost = 8;
   for (int k = 0; k < kMost && MayWait(sum); ++k) {
@@ -155,9 +156,9 @@ double WaitingSums::ShareOfLess(InstrId id) const {
                       op == Opcode::kReshape || op == Opcode::kReduce;
     if (!runs || HasTrait(op, kAddsOperands)) break;
     sum = user;
-    least = std::min(least, bytes(sum));
+    least = std::min(least, Bits(sum));
   }
-  return least == 0 ? 1 : least / bytes(id);
+  return least == 0 ? 1 : least / Bits(id);
 }
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
@@ -207,7 +208,8 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
 int WaitingSums::PassedOn(InstrId id) const {
   const auto operands = module_.operands(id);
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
-    const bool waits = waiting_.contains(operands[k].value);
+    // What waits has one use, which is cheaper to see.
+    const bool waits = table_.num_uses(operands[k]) == 1 && waiting_.contains(operands[k].value);
     if (!waits && StoredSum(operands[k]) == nullptr) continue;
     const bool adds = waits && HasTrait(module_.instr(id).opcode, kAddsOperands);
     if (adds || Passes(id, k)) return k;
@@ -221,6 +223,8 @@ void WaitingSums::ReduceLater(InstrId id, const ShardingRule& rule) {
   const int operand = PassedOn(id);
   if (operand < 0 || op.kind != PlanKind::kRule || op.decision->rule == nullptr) return;
   const InstrId before = module_.operand(id, operand);
+  const bool adds = HasTrait(module_.instr(id).opcode, kAddsOperands);
+  if (!adds && Bits(id) >= Bits(before)) return;
   const auto found = waiting_.find(before.value);
   if (found == waiting_.end()) return;
   const Decision* later =

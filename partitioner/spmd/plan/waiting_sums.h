@@ -48,8 +48,8 @@ class WaitingSums {
   // What an op, which is to be planned, may do for an accumulator that its result is added to, or
   // for the ops that make less of its result.
   AccumulatedResult AccumulatedFrom(InstrId id);
-  // Lets an op that passes on a sum that waits, and is planned, reduce its result in place of that
-  // sum, if that takes less time.
+  // Lets an op that adds to a sum that waits, or makes less of it, and is planned, reduce its result
+  // in place of that sum, if that takes less time.
   void ReduceLater(InstrId id, const ShardingRule& rule);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
@@ -75,6 +75,7 @@ class WaitingSums {
   const Sharding* StoredSum(InstrId value) const;
   // Plans an op that passes on a sum that is stored, if its result is wanted as the same sum.
   bool PlanPassed(InstrId id, const ShardingRule& rule);
+  double Bits(InstrId id) const;  // of an array
   // If the result is a sum of which the next ops, which pass it on, make less: the smallest that
   // they make, as a share of the result. 1: they do not, or cannot wait in every state of it.
   double ShareOfLess(InstrId id) const;
