@@ -48,8 +48,8 @@ class WaitingSums {
   // What an op, which is to be planned, may do for an accumulator that its result is added to, or
   // for the ops that make less of its result.
   AccumulatedResult AccumulatedFrom(InstrId id);
-  // Lets an op that adds to a sum that waits, or makes less of it, and is planned, reduce its result
-  // in place of that sum, if that takes less time.
+  // Lets an op that adds to a sum that waits, or makes less of it, reduce its result in place of
+  // that sum, if that takes less time. The op is planned.
   void ReduceLater(InstrId id, const ShardingRule& rule);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
