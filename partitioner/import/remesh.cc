@@ -52,8 +52,12 @@ class Remesher {
     }
     for (size_t k = 0; k < sizes_.size(); ++k) {
       if (used_[k]) continue;
+      const bool named = names_ != std::vector<std::string>{std::string(kFirstAxis)};
       return Refused(absl::StrCat("no mesh has an axis \"", sizes_[k].axis, "\""), "",
-                     "name an axis of the program; propagate --named shows them",
+                     named
+                         ? "name an axis of the program; propagate --named shows them"
+                         : "resize x0, the first axis of the tilings; others have a size of their "
+                           "own only where the program names its axes",
                      absl::StrJoin(names_, ", "), sizes_[k].axis);
     }
     m_.header.num_partitions = devices_;

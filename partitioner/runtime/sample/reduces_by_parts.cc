@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kSamples = 24;
 constexpr int64_t kColumns = 3;  // that one run combines
 constexpr size_t kMostInstructions = 256;
+constexpr int64_t kMostElements = 64;  // of a value that a reducer makes
 // Of several values that are reduced together, an array each, by sample.
 using Samples = std::vector<std::vector<double>>;
 
@@ -29,21 +30,38 @@ bool IsSampled(ElementType type) {
   return type == ElementType::kPred || IsFloat(type) || IsInteger(type);
 }
 
-// Copies a computation that only computes, and what it calls. Invalid if it is too long.
-CompId CopyReducer(const Module& from, CompId comp, ModuleCloner& cloner, size_t* left) {
+// Whether running the computation takes little, whoever wrote it: it ends, after a few
+// instructions, of which each makes a small value. `left` counts them down.
+bool RunsQuickly(const Module& m, CompId comp, size_t* left) {
+  for (InstrId id : m.comp(comp).instructions) {
+    const Instruction& instr = m.instr(id);
+    if ((*left)-- == 0) return false;
+    if (instr.opcode == Opcode::kCall) {
+      if (!RunsQuickly(m, instr.as<CallAttrs>().to_apply, left)) return false;
+      continue;
+    }
+    if (!CalledComputations(m, instr).empty() || instr.opcode == Opcode::kCustomCall ||
+        HasTrait(instr.opcode, kSideEffect | kCollectiveOp)) {
+      return false;
+    }
+    for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+      const Shape& leaf = *instr.shape->leaf(k);
+      if (!leaf.IsArray() || leaf.IsDynamic() || leaf.num_elements() > kMostElements) return false;
+    }
+  }
+  return true;
+}
+
+// Copies a computation and what it calls.
+CompId CopyReducer(const Module& from, CompId comp, ModuleCloner& cloner) {
   if (cloner.now(comp).valid()) return cloner.now(comp);
-  const Computation& c = from.comp(comp);
-  if (c.instructions.size() > *left) return CompId();
-  *left -= c.instructions.size();
-  for (InstrId id : c.instructions) {
-    const Opcode op = from.instr(id).opcode;
-    if (op == Opcode::kCustomCall || HasTrait(op, kSideEffect | kCollectiveOp)) return CompId();
+  for (InstrId id : from.comp(comp).instructions) {
     for (CompId callee : CalledComputations(from, from.instr(id))) {
-      if (!CopyReducer(from, callee, cloner, left).valid()) return CompId();
+      CopyReducer(from, callee, cloner);
     }
   }
   cloner.AddComputation(comp);
-  for (InstrId id : c.instructions) cloner.Clone(id);
+  for (InstrId id : from.comp(comp).instructions) cloner.Clone(id);
   cloner.SetRoot(comp);
   return cloner.now(comp);
 }
@@ -100,8 +118,8 @@ std::optional<SampledReducer> SampledReducer::Make(const Module& m, InstrId redu
   ModuleCloner cloner(m, &module);
   size_t left = kMostInstructions;
   ReduceAttrs attrs = instr.as<ReduceAttrs>();
-  attrs.to_apply = CopyReducer(m, attrs.to_apply, cloner, &left);
-  if (!attrs.to_apply.valid()) return std::nullopt;
+  if (!RunsQuickly(m, attrs.to_apply, &left)) return std::nullopt;
+  attrs.to_apply = CopyReducer(m, attrs.to_apply, cloner);
   const int64_t columns[] = {1};
   attrs.dimensions = columns;
   MonoidTable monoids(&module);

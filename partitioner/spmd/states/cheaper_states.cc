@@ -92,6 +92,11 @@ class Search {
     for (int axis = 0; effort_.singles > 0 && axes > 1 && axis < axes; ++axis) {
       SHARDCALL_RETURN_IF_ERROR(Try(OverOneAxis(axis)).status());
     }
+    for (int axis = 0; axis < axes; ++axis) {
+      for (int dim = 0; dim < kMostBatchDims; ++dim) {
+        SHARDCALL_RETURN_IF_ERROR(TryInBatch(axis, dim));
+      }
+    }
     for (int round = 0; round < effort_.rounds; ++round) {
       bool better = false;
       for (const bool shared_copies : {false, true}) {
@@ -110,7 +115,7 @@ class Search {
  private:
   static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 4;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
-  static constexpr int kMostSingle = 24;
+  static constexpr int kMostSingle = 24, kMostBatchDims = 2;
 
   // Plans the states, and takes them if that is the best plan so far.
   absl::StatusOr<bool> Try(const std::vector<int>& states) {
@@ -136,6 +141,26 @@ class Search {
     if (made.bytes <= propagated_bytes_) return false;
     const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
     return made.seconds > (few ? kLess : kMuchLess) * propagated_seconds_;
+  }
+
+  // An axis in a dimension of the batch of products, as in attention whose heads or sequences are
+  // brought together: that takes another state of many values at once.
+  absl::Status TryInBatch(int axis, int dim) {
+    std::vector<StateGraph::Value>& values = graph_.values();
+    const std::vector<StateGraph::Value> known = values;
+    for (StateGraph::Value& v : values) v.states.resize(1);
+    StateOffers(graph_, /*most=*/2).InBatch(axis, dim);
+    std::vector<int> states;
+    bool differs = false;
+    for (size_t v = 0; v < values.size(); ++v) {
+      const Sharding* const state = values[v].states.back();
+      values[v].states = known[v].states;
+      const auto at = absl::c_find(values[v].states, state);
+      states.push_back(static_cast<int>(at - values[v].states.begin()));
+      if (at == values[v].states.end()) values[v].states.push_back(state);
+      differs = differs || states.back() != 0;
+    }
+    return differs ? Try(states).status() : absl::OkStatus();
   }
 
   // Plans that differ from the best one in the state of one value, in any that it may have. The

@@ -138,6 +138,26 @@ void StateOffers::NearTraffic() {
   Spread();
 }
 
+void StateOffers::InBatch(int axis, int dim) {
+  const Program& program = graph_.program();
+  for (const StateGraph::Term& term : graph_.terms()) {
+    if (!term.op.valid() || program.module.instr(term.op).opcode != Opcode::kDot) continue;
+    const int v = graph_.value_of(term.leaves.back());
+    if (v < 0 || graph_.FirstDecision(term).bytes == 0) continue;
+    const StateGraph::Value& value = graph_.values()[v];
+    const auto& attrs = program.module.instr(term.op).as<DotAttrs>();
+    if (axis >= static_cast<int>(value.free.size()) ||
+        dim >= static_cast<int>(attrs.lhs_batch.size())) {
+      continue;
+    }
+    ShardingBuilder moved(*value.states[0]);
+    for (AxisList& d : moved.dims) d = Minus(*program.mesh, d, {value.free[axis]});
+    moved.dims[dim].insert(moved.dims[dim].begin(), value.free[axis]);
+    Add(term.leaves.back(), moved.Intern(program.module.context()));
+  }
+  Spread();
+}
+
 void StateOffers::Everywhere() {
   const Program& program = graph_.program();
   Context& context = program.module.context();

@@ -21,6 +21,9 @@ class StateOffers {
   // the states of their operands and results; for other values what follows from these by rules,
   // near ones first.
   void NearTraffic();
+  // Of products that send something, in states that have axis number `axis` of those that are free
+  // in dimension `dim`, one of those of a batch; and what follows for other values.
+  void InBatch(int axis, int dim);
   // Beside that, replicated, and sharded over all axes in one dimension.
   void Everywhere();
   // Those of what was found that some dimension is not divided by: last, where a value has room.

@@ -106,6 +106,8 @@ TEST(Remesh, AxesAndSizesThatCannotBeAreRefused) {
   EXPECT_THAT(
       Error(Remeshed(named, {{"rows", 2}})),
       testing::AllOf(HasSubstr("E053 no mesh has an axis \"rows\""), HasSubstr("data, model")));
+  EXPECT_THAT(Error(Remeshed(Tiled("devices=[4,2]<=[8]"), {{"x1", 4}})),
+              testing::AllOf(HasSubstr("expected x0, found x1"), HasSubstr("resize x0")));
   EXPECT_THAT(Error(Remeshed(named, {{"data", 0}})), HasSubstr("E053"));
   EXPECT_THAT(Error(Remeshed(named, {{"data", 2}, {"data", 3}})),
               HasSubstr("E053 an axis is given two sizes"));

@@ -147,6 +147,44 @@ TEST(ReducesByParts, SeveralValuesTogether) {
   EXPECT_TRUE(OfSeveral(2, "a, a", kSums));
 }
 
+// Nothing is evaluated that may never end, or fill the memory.
+TEST(ReducesByParts, NotIfTheComputationMayTakeLong) {
+  const std::string adds = "p = f32[] multiply(x, y)\n  s = f32[] add(x, y)\n";
+  EXPECT_FALSE(OfOne("f32", "0", adds + R"(  b = f32[1000000,1000000] broadcast(p), dimensions={}
+  c = f32[1,1] slice(b), slice={[0:1], [0:1]}
+  q = f32[] reshape(c)
+  ROOT r = f32[] add(s, q))"));
+  const std::string loop = R"(HloModule m
+forever {
+  v = f32[] parameter(0)
+  ROOT t = pred[] constant(true)
+}
+
+same {
+  ROOT v = f32[] parameter(0)
+}
+
+f {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  p = f32[] multiply(x, y)
+  w = f32[] while(p), condition=forever, body=same
+  s = f32[] add(x, y)
+  ROOT r = f32[] add(s, w)
+}
+
+ENTRY main {
+  a = f32[4,8] parameter(0)
+  i = f32[] constant(0)
+  ROOT r = f32[4] reduce(a, i), dimensions={1}, to_apply=f
+}
+)";
+  const absl::StatusOr<Module> m =
+      ParseModule(std::make_shared<const std::string>(loop), std::make_shared<Context>(), "test");
+  ASSERT_TRUE(m.ok()) << m.status();
+  EXPECT_FALSE(ReducesByParts(*m, m->comp(m->entry()).root));
+}
+
 TEST(ReducesByParts, OnlyFromConstants) {
   const char kText[] = R"(HloModule m
 f {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -118,6 +120,18 @@ TEST(CheaperStates, InAPartlyManualRegionOfTheFreeAxes) {
   EXPECT_EQ(CountOpcode(*p, Opcode::kReduceScatter), 1);
   EXPECT_EQ(CountOpcode(*p, Opcode::kAllReduce), 0);
   EXPECT_EQ(WhyNotEqual(SumInRegion("16", "32"), Searching()), "");
+}
+
+// Attention whose sequences are cut, with a mask for the parts of sequences that are packed. To cut
+// the batch in their place moves q, k, v and the result, each once, by an all-to-all; but the
+// states of all values between have to change at once.
+TEST(CheaperStates, AnAxisMovesToTheBatchOfProducts) {
+  std::ifstream file(absl::StrCat(SHARDCALL_SOURCE_DIR, "/tests/data/spmd/packed_attention.hlo"));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  ASSERT_FALSE(text.empty());
+  const double shard = 4 * 512 * 8 * 32 * 4 / 8;
+  EXPECT_GE(Bytes(text, StateSearch::kNone), 2 * 3 * shard);  // k and v are gathered
+  EXPECT_LE(Bytes(text), 4 * 3 * shard / 4 + 2048);
 }
 
 TEST(CheaperStates, WhatIsAnnotatedStaysAsItIs) {
