@@ -30,17 +30,19 @@ struct Effort {
   int64_t decisions;  // and of all ops
   size_t table;       // entries of the largest one
   int singles;        // plans that differ from the best one in one value
+  int few;            // states of a value in a round before, and
+  size_t few_table;   // entries of a table: other sums are left out then
 };
-constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 200},
-                               {40, 5, 3, 8, 128, 1000, 1 << 14, 0},
-                               {100, 4, 2, 5, 0, 0, 1 << 10, 0},
-                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 0}};
+constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 200, 0, 0},
+                               {40, 5, 3, 8, 128, 1000, 1 << 14, 0, 0, 0},
+                               {100, 4, 2, 5, 0, 0, 1 << 10, 0, 0, 0},
+                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 0, 3, 1 << 8}};
 
 const Effort& EffortFor(size_t terms) {
   return *absl::c_find_if(kEfforts, [&](const Effort& e) { return terms <= e.most_terms; });
 }
 
-std::vector<int> Solve(StateGraph& graph, bool shared_copies, const Effort& effort) {
+std::vector<int> Solve(StateGraph& graph, bool shared_copies, const Effort& effort, size_t table) {
   std::vector<int> sizes;
   for (const StateGraph::Value& v : graph.values()) {
     sizes.push_back(static_cast<int>(v.states.size()));
@@ -50,7 +52,7 @@ std::vector<int> Solve(StateGraph& graph, bool shared_copies, const Effort& effo
     if (absl::c_all_of(term.values, [&](int v) { return sizes[v] == 1; })) continue;
     graph.AddTables(term, shared_copies, effort.decided, &sizes, &tables);
   }
-  std::vector<int> states = MinimizeSum(sizes, std::move(tables), effort.table);
+  std::vector<int> states = MinimizeSum(sizes, std::move(tables), table);
   states.resize(graph.values().size());
   return states;
 }
@@ -82,32 +84,30 @@ class Search {
   // True if it has found a plan that takes less time.
   absl::StatusOr<bool> Run() {
     if (graph_.values().empty()) return false;
-    StateOffers offers(graph_, effort_.states);
-    offers.NearTraffic();
-    offers.Everywhere();
-    offers.Uneven();
+    if (effort_.few > 0) {
+      Offer(effort_.few);
+      SHARDCALL_RETURN_IF_ERROR(TryCheapestSum(effort_.few_table).status());
+      StartAnew();
+    }
+    Offer(effort_.states);
     // Small arrays are best gathered once, and what follows computed on all devices.
     SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated()).status());
     const int axes = program_.mesh->num_axes();
     for (int axis = 0; effort_.singles > 0 && axes > 1 && axis < axes; ++axis) {
       SHARDCALL_RETURN_IF_ERROR(Try(OverOneAxis(axis)).status());
     }
-    for (int axis = 0; axis < axes; ++axis) {
-      for (int dim = 0; dim < kMostBatchDims; ++dim) {
-        SHARDCALL_RETURN_IF_ERROR(TryInBatch(axis, dim));
-      }
-    }
     for (int round = 0; round < effort_.rounds; ++round) {
-      bool better = false;
-      for (const bool shared_copies : {false, true}) {
-        const std::vector<int> states = Solve(graph_, shared_copies, effort_);
-        SHARDCALL_ASSIGN_OR_RETURN(const bool taken, Try(states));
-        better = better || taken;
-      }
+      SHARDCALL_ASSIGN_OR_RETURN(const bool better, TryCheapestSum(effort_.table));
       if (!better && round > 0) break;
       StateOffers(graph_, effort_.neighbours).Neighbours(Best());
     }
+    SHARDCALL_ASSIGN_OR_RETURN(const bool moved, TryInBatch());
+    if (moved) {
+      StateOffers(graph_, effort_.neighbours).Neighbours(Best());
+      SHARDCALL_RETURN_IF_ERROR(TryCheapestSum(effort_.table).status());
+    }
     SHARDCALL_RETURN_IF_ERROR(TryOneByOne());
+    if (before_.has_value() && before_->plan.seconds < plan_.seconds) Take(*std::move(before_));
     return found_.has_value();
   }
   PropagationResult TakeFound() { return *std::move(found_); }
@@ -116,6 +116,43 @@ class Search {
   static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 4;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24, kMostBatchDims = 2;
+
+  struct Found {
+    Plan plan;
+    PropagationResult states;
+  };
+  void Take(Found found) {
+    plan_ = std::move(found.plan);
+    found_ = std::move(found.states);
+  }
+  // Puts what has been found aside, as what is near it may be worse than what is found elsewhere.
+  void StartAnew() {
+    for (StateGraph::Value& v : graph_.values()) v.states.resize(1);
+    if (!found_.has_value()) return;
+    before_ = Found{std::move(plan_), *std::move(found_)};
+    plan_ = *std::move(propagated_);
+    propagated_.reset();
+    found_.reset();
+    absl::c_fill(best_, nullptr);
+  }
+
+  void Offer(int states) {
+    StateOffers offers(graph_, states);
+    offers.NearTraffic();
+    offers.Everywhere();
+    offers.Uneven();
+  }
+
+  // Tries the states whose ops and reshards cost least, each by itself.
+  absl::StatusOr<bool> TryCheapestSum(size_t table) {
+    bool better = false;
+    for (const bool shared_copies : {false, true}) {
+      SHARDCALL_ASSIGN_OR_RETURN(const bool taken,
+                                 Try(Solve(graph_, shared_copies, effort_, table)));
+      better = better || taken;
+    }
+    return better;
+  }
 
   // Plans the states, and takes them if that is the best plan so far.
   absl::StatusOr<bool> Try(const std::vector<int>& states) {
@@ -129,8 +166,8 @@ class Search {
     const bool dearer = IsDearer(*made);
     const bool gathers = made->fallbacks.size() > propagated_fallbacks_;
     if (slower || dearer || gathers || MemoryOf(result) > most_memory_) return false;
-    plan_ = *std::move(made);
-    found_ = std::move(result);
+    if (!propagated_.has_value()) propagated_ = std::move(plan_);
+    Take({*std::move(made), std::move(result)});
     for (size_t v = 0; v < states.size(); ++v) best_[v] = graph_.values()[v].states[states[v]];
     return true;
   }
@@ -145,7 +182,17 @@ class Search {
 
   // An axis in a dimension of the batch of products, as in attention whose heads or sequences are
   // brought together: that takes another state of many values at once.
-  absl::Status TryInBatch(int axis, int dim) {
+  absl::StatusOr<bool> TryInBatch() {
+    bool moved = false;
+    for (int axis = 0; axis < program_.mesh->num_axes(); ++axis) {
+      for (int dim = 0; dim < kMostBatchDims; ++dim) {
+        SHARDCALL_ASSIGN_OR_RETURN(const bool taken, TryInBatch(axis, dim));
+        moved = moved || taken;
+      }
+    }
+    return moved;
+  }
+  absl::StatusOr<bool> TryInBatch(int axis, int dim) {
     std::vector<StateGraph::Value>& values = graph_.values();
     const std::vector<StateGraph::Value> known = values;
     for (StateGraph::Value& v : values) v.states.resize(1);
@@ -160,7 +207,8 @@ class Search {
       if (at == values[v].states.end()) values[v].states.push_back(state);
       differs = differs || states.back() != 0;
     }
-    return differs ? Try(states).status() : absl::OkStatus();
+    if (!differs) return false;
+    return Try(states);
   }
 
   // Plans that differ from the best one in the state of one value, in any that it may have. The
@@ -296,6 +344,8 @@ class Search {
   const double propagated_seconds_;
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
+  std::optional<Plan> propagated_;  // the plan in place of which another one was found
+  std::optional<Found> before_;     // put aside
 };
 
 }  // namespace

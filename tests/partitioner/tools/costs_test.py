@@ -93,7 +93,7 @@ class Reasons(CostsTest):
                 self.assertLess(large[1], 2.5 * small[1])
 
     def test_they_are_whole_on_request(self):
-        text = programs.chain_of_halos(200)
+        text = programs.chain_of_halos(400)
         short = self.run_one(text, 'explain').out
         whole = self.run_one(text, 'explain', '--whole-reasons').out
         self.assertIn(' more steps) -> ', short)
@@ -101,7 +101,7 @@ class Reasons(CostsTest):
         self.assertGreater(len(whole), 3 * len(short))
         # The longest reason names every op of the chain before it.
         longest = max((line for line in whole.splitlines() if line.startswith('  why  ')), key=len)
-        for k in range(1, 199):
+        for k in range(1, 399):
             self.assertIn(f'%v{k} operand 0 -> result', longest)
         page = self.run_one(text, 'explain', '--format=html', '--whole-reasons').out
         self.assertIn(longest.removeprefix('  why  ').replace('<', '\\u003c'), page)
