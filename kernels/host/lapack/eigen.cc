@@ -33,6 +33,17 @@ void UnpackPairs(int n, const T* imaginary, const T* packed, std::complex<T>* ou
   }
 }
 
+// Whether the triangle of a matrix that a call reads is finite. What is not stays in OpenBLAS's own
+// memory, where later calls of any thread multiply it by zero in place of overwriting it.
+template <typename T>
+bool TriangleIsFinite(char uplo, int n, const T* a) {
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t first = uplo == 'L' ? j : 0, count = uplo == 'L' ? n - j : j + 1;
+    if (!AllFinite(a + j * n + first, count)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 template <typename T>
@@ -62,7 +73,14 @@ absl::Status Syevd(const HandlerContext& context, Views operands, Views results)
   std::vector<T> work(WorkSize(answer));
   std::vector<Real<T>> reals(WorkSize(reals_answer));
   std::vector<int> integers(AtLeastOne(integers_answer));
+  constexpr Real<T> kNan = std::numeric_limits<Real<T>>::quiet_NaN();
   for (int64_t b = 0; b < call.batch(); ++b) {
+    if (!TriangleIsFinite(uplo, n, call.At<T>(Result(0), b))) {
+      Fill(call, Result(0), b, T(kNan));
+      Fill(call, Result(1), b, kNan);
+      *call.At<int>(Result(2), b) = 0;
+      continue;
+    }
     run(call.At<T>(Result(0), b), call.At<Real<T>>(Result(1), b), work.data(),
         static_cast<int>(work.size()), reals.data(), static_cast<int>(reals.size()),
         integers.data(), static_cast<int>(integers.size()), call.At<int>(Result(2), b));
@@ -237,7 +255,14 @@ absl::Status Sytrd(const HandlerContext& context, Views operands, Views results)
   sytrd(&uplo, &n, nullptr, &lda, nullptr, nullptr, nullptr, &answer, &size, &info, 1);
   size = WorkSize(answer);
   std::vector<T> work(size);
+  constexpr Real<T> kNan = std::numeric_limits<Real<T>>::quiet_NaN();
   for (int64_t b = 0; b < call.batch(); ++b) {
+    if (!TriangleIsFinite(uplo, n, call.At<T>(Result(0), b))) {
+      for (int k : {0, 3}) Fill(call, Result(k), b, T(kNan));
+      for (int k : {1, 2}) Fill(call, Result(k), b, kNan);
+      *call.At<int>(Result(4), b) = 0;
+      continue;
+    }
     sytrd(&uplo, &n, call.At<T>(Result(0), b), &lda, call.At<Real<T>>(Result(1), b),
           call.At<Real<T>>(Result(2), b), call.At<T>(Result(3), b), work.data(), &size,
           call.At<int>(Result(4), b), 1);
