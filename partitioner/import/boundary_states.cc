@@ -6,13 +6,16 @@
 namespace shardcall {
 inline namespace internal {
 
-const Sharding* AcrossBoundary(Context& context, const ManualBoundary& boundary, size_t k,
-                               const Shape* local, const Sharding* from, const Sharding* to,
-                               const Sharding* state) {
+const Sharding* AcrossBoundary(const Program& program, InstrId id, int k, const Sharding* from,
+                               const Sharding* to, const Sharding* state) {
   if (state->mesh() != from->mesh() || state->is_maximal() || state->manual() != from->manual() ||
       !state->partial().empty() || !from->partial().empty() || !to->partial().empty()) {
     return nullptr;
   }
+  const Module& m = program.module;
+  const ManualBoundary& boundary = program.boundaries.at(id);
+  const Shape* const local =
+      boundary.entry ? m.instr(id).shape->leaf(k) : m.instr(m.operand(id, k)).shape;
   ShardingBuilder across(to->mesh(), to->rank());
   across.manual.assign(to->manual().begin(), to->manual().end());
   for (int dim = 0; dim < to->rank(); ++dim) {
@@ -33,7 +36,7 @@ const Sharding* AcrossBoundary(Context& context, const ManualBoundary& boundary,
     if (!boundary.entry) dims.assign(manual.begin(), manual.end());
     dims.insert(dims.end(), free.begin(), free.end());
   }
-  return across.Intern(context);
+  return across.Intern(m.context());
 }
 
 }  // namespace internal

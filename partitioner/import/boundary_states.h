@@ -8,13 +8,12 @@
 namespace shardcall {
 inline namespace internal {
 
-// The state on the other side of a manual boundary of a value that operand number k has in `state`,
-// if the devices hold the same elements there: on entry, without the manual axes, each of which
-// must be major in its dimension. `from` and `to`: one such pair of states, which says which axes
-// are manual on either side. `local`: the shape inside. Null if there is none.
-const Sharding* AcrossBoundary(Context& context, const ManualBoundary& boundary, size_t k,
-                               const Shape* local, const Sharding* from, const Sharding* to,
-                               const Sharding* state);
+// The state in which the devices hold result number k of `id`, a manual boundary with a result for
+// each operand, if they hold the same elements as of its operand in `state`: on entry, without the
+// manual axes, each of which must be major in its dimension. `from` and `to`: one such pair of
+// states, which says which axes are manual on either side. Null if there is none.
+const Sharding* AcrossBoundary(const Program& program, InstrId id, int k, const Sharding* from,
+                               const Sharding* to, const Sharding* state);
 
 }  // namespace internal
 }  // namespace shardcall

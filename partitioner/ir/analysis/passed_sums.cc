@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/sharding/narrow_float.h"
 
@@ -14,16 +15,10 @@ namespace {
 // The number that all elements of a float array are, where a constant says so; else NaN.
 double ConstantOf(const Module& m, InstrId id) {
   if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
-  const Instruction& instr = m.instr(id);
   double number = std::numeric_limits<double>::quiet_NaN();
-  if (instr.opcode != Opcode::kConstant || !instr.shape->IsArray() || instr.shape->rank() > 0 ||
-      !IsFloat(instr.shape->element_type())) {
-    return number;
-  }
-  const Literal& literal = *instr.as<ConstantAttrs>().literal;
-  if (!literal.elided) {
-    LoadFloats(instr.shape->element_type(), literal.data.data(), 1, &number);
-  }
+  const Literal* const literal = ScalarLiteral(m, id);
+  if (literal == nullptr || !IsFloat(literal->shape->element_type())) return number;
+  LoadFloats(literal->shape->element_type(), literal->data.data(), 1, &number);
   return number;
 }
 

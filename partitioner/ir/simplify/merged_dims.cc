@@ -57,8 +57,6 @@ Dims SizesOf(const Shape& shape, absl::Span<const int64_t> dims) {
   return out;
 }
 
-Dims AllDims(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
-
 // x with the dimensions `dims` that `merged` made up. Of an iota the index is made of those of the
 // parts, as a reshape of it would be one of what all devices have.
 InstrId Unmerged(GraphBuilder& b, InstrId x, const Merged& merged, const Shape& before) {
@@ -67,16 +65,16 @@ InstrId Unmerged(GraphBuilder& b, InstrId x, const Merged& merged, const Shape& 
     return b.module().operand(x, 0);
   }
   if (i.opcode == Opcode::kBroadcast && i.as<DimensionsAttrs>().dimensions.empty()) {
-    return b.Broadcast(b.module().operand(x, 0), AllDims(before), {});
+    return b.Broadcast(b.module().operand(x, 0), before.dims(), {});
   }
-  if (i.opcode != Opcode::kIota) return b.Reshape(x, AllDims(before));
+  if (i.opcode != Opcode::kIota) return b.Reshape(x, before.dims());
   const ElementType type = b.type(x);
-  InstrId sum = b.Broadcast(b.Zero(type), AllDims(before), {});
+  InstrId sum = b.Broadcast(b.Zero(type), before.dims(), {});
   const Dims& parts = merged[i.as<IotaAttrs>().dimension];
   int64_t stride = 1;
   for (auto d = parts.rbegin(); d != parts.rend(); ++d) {
-    const InstrId index = b.Iota(type, AllDims(before), *d);
-    const InstrId by = b.Broadcast(b.ConstantInt(type, stride), AllDims(before), {});
+    const InstrId index = b.Iota(type, before.dims(), *d);
+    const InstrId by = b.Broadcast(b.ConstantInt(type, stride), before.dims(), {});
     const InstrId part = b.Binary(Opcode::kMultiply, index, by);
     sum = d == parts.rbegin() ? index : b.Binary(Opcode::kAdd, sum, part);
     stride *= before.dim(static_cast<int>(*d));
@@ -106,11 +104,11 @@ std::optional<CallExpansion> ReadReduceOfMerged(const Module& m, InstrId id) {
         }
         const InstrId all = b.Add(Opcode::kReduce, operands, InternAttributes(b.context(), attrs));
         if (!i.shape->IsTuple()) {
-          return std::vector<InstrId>{b.Reshape(all, AllDims(*i.shape))};
+          return std::vector<InstrId>{b.Reshape(all, i.shape->dims())};
         }
         std::vector<InstrId> out;
         for (int k = 0; k < i.shape->num_leaves(); ++k) {
-          out.push_back(b.Reshape(b.GetTupleElement(all, k), AllDims(*i.shape->leaf(k))));
+          out.push_back(b.Reshape(b.GetTupleElement(all, k), i.shape->leaf(k)->dims()));
         }
         return out;
       }};
@@ -139,7 +137,7 @@ std::optional<CallExpansion> ReadDotOfMerged(const Module& m, InstrId id) {
                          const InstrId dot =
                              b.Dot(b.module().operand(given[0], 0), b.module().operand(given[1], 0),
                                    over, result->element_type());
-                         return std::vector<InstrId>{b.Reshape(dot, AllDims(*result))};
+                         return std::vector<InstrId>{b.Reshape(dot, result->dims())};
                        }};
 }
 

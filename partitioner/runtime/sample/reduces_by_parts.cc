@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/build/builder.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/partitioner/ir/float_format.h"
@@ -71,10 +72,7 @@ const Literal* OneConstant(const Module& m, InstrId id) {
   while (m.instr(id).opcode == Opcode::kBroadcast || m.instr(id).opcode == Opcode::kReshape) {
     id = m.operand(id, 0);
   }
-  const Instruction& i = m.instr(id);
-  if (i.opcode != Opcode::kConstant || i.shape->rank() != 0) return nullptr;
-  const Literal* literal = i.as<ConstantAttrs>().literal;
-  return literal->elided ? nullptr : literal;
+  return ScalarLiteral(m, id);
 }
 
 // Runs the reduction over lines of kColumns samples.

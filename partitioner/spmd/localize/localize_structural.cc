@@ -83,16 +83,13 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
 void Localizer::AddCopiesAcross(InstrId id, const Decision& d) {
   const auto operands = global_.operands(id);
   if (operands.size() != d.final.size()) return;
-  const ManualBoundary& boundary = program_.boundaries.at(id);
   for (size_t k = 0; k < operands.size(); ++k) {
     if (d.produced[k] == nullptr || generated_[operands[k].value]) continue;
-    const LeafId from = leaves_.canonical(operands[k], 0);
-    const LeafId now = leaves_.canonical(id, static_cast<int>(k));
-    const Shape* const local = boundary.entry ? global_.instr(id).shape->leaf(static_cast<int>(k))
-                                              : global_.instr(operands[k]).shape;
+    const int flat = static_cast<int>(k);
+    const LeafId now = leaves_.canonical(id, flat), from = leaves_.canonical(operands[k], 0);
     const auto add = [&](const Value& value) {
       const Sharding* const across =
-          AcrossBoundary(context_, boundary, k, local, d.operands[k], d.produced[k], value.state);
+          AcrossBoundary(program_, id, flat, d.operands[k], d.produced[k], value.state);
       if (across != nullptr && across != d.final[k]) AddCopy(now, value.id, across);
     };
     add(values_[from.value]);

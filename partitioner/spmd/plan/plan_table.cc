@@ -223,14 +223,11 @@ void PlanTable::NoteCopiesAcross(InstrId id, size_t k, const Decision& d) {
   const auto operands = module_.operands(id);
   if (operands.size() != d.final.size() || d.produced[k] == nullptr) return;
   if (IsGenerated(operands[k])) return;
-  const ManualBoundary& boundary = program_.boundaries.at(id);
-  const LeafId now = leaves_.canonical(id, static_cast<int>(k));
-  const LeafId from = leaves_.canonical(operands[k], 0);
-  const Shape* const local = boundary.entry ? module_.instr(id).shape->leaf(static_cast<int>(k))
-                                            : module_.instr(operands[k]).shape;
+  const int flat = static_cast<int>(k);
+  const LeafId now = leaves_.canonical(id, flat), from = leaves_.canonical(operands[k], 0);
   const auto note = [&](const Sharding* state) {
     const Sharding* const across =
-        AcrossBoundary(context_, boundary, k, local, d.operands[k], d.produced[k], state);
+        AcrossBoundary(program_, id, flat, d.operands[k], d.produced[k], state);
     if (across == nullptr || across == d.final[k]) return;
     copies_.Set(now, copies_.With(copies_.of(now), across));
   };

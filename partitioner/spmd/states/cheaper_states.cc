@@ -194,14 +194,17 @@ class Search {
   }
   absl::StatusOr<bool> TryInBatch(int axis, int dim) {
     std::vector<StateGraph::Value>& values = graph_.values();
-    const std::vector<StateGraph::Value> known = values;
-    for (StateGraph::Value& v : values) v.states.resize(1);
+    std::vector<decltype(StateGraph::Value::states)> known;
+    for (StateGraph::Value& v : values) {
+      known.push_back(v.states);
+      v.states.resize(1);
+    }
     StateOffers(graph_, /*most=*/2).InBatch(axis, dim);
     std::vector<int> states;
     bool differs = false;
     for (size_t v = 0; v < values.size(); ++v) {
       const Sharding* const state = values[v].states.back();
-      values[v].states = known[v].states;
+      values[v].states = std::move(known[v]);
       const auto at = absl::c_find(values[v].states, state);
       states.push_back(static_cast<int>(at - values[v].states.begin()));
       if (at == values[v].states.end()) values[v].states.push_back(state);

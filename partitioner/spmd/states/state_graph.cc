@@ -152,8 +152,11 @@ void StateGraph::Touch(InstrId id) {
     for (int k = 0; k < instr.shape->num_leaves(); ++k) {
       const LeafId leaf = leaves_.canonical(id, k);
       const ShardingConstraint* const c = program_.constraints[leaf.value];
-      const bool open = c != nullptr && !SaysSomething(*c);
-      open ? touch(leaf) : static_cast<void>(open_[leaf.value] = kGiven);
+      if (c != nullptr && !SaysSomething(*c)) {
+        touch(leaf);
+      } else {
+        open_[leaf.value] = kGiven;
+      }
     }
     return;
   }

@@ -7,14 +7,18 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
+#include "shardcall/partitioner/ir/build/rewritten.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/ir/text/printer.h"
+#include "shardcall/partitioner/ir/verifier/verifier.h"
 
 namespace shardcall {
 
@@ -32,6 +36,21 @@ inline std::string ErrorOf(std::string text) {
 // A module whose entry has these lines.
 inline std::string InEntry(absl::string_view lines) {
   return "HloModule m\n\nENTRY %e {\n" + std::string(lines) + "\n}\n";
+}
+
+// The text of a module after `rewrite`, which is verified; empty if that changes nothing.
+inline std::string TextAfter(
+    const std::string& text,
+    absl::FunctionRef<std::optional<Rewritten>(const Module& module)> rewrite) {
+  const absl::StatusOr<Module> module = Parse(text);
+  EXPECT_TRUE(module.ok()) << module.status();
+  if (!module.ok()) return "";
+  const std::optional<Rewritten> out = rewrite(*module);
+  if (!out.has_value()) return "";
+  EXPECT_EQ(static_cast<int>(out->made_for.size()), out->module.num_instructions());
+  const absl::Status status = VerifyModule(out->module, "");
+  EXPECT_TRUE(status.ok()) << status;
+  return PrintModule(out->module);
 }
 
 // The printed entry's line that defines `name`, without indentation and ROOT.

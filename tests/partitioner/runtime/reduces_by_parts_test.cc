@@ -3,7 +3,7 @@
 
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -12,6 +12,14 @@
 
 namespace shardcall {
 namespace {
+
+// Of the root of the entry.
+bool OfText(std::string text) {
+  const absl::StatusOr<Module> m = ParseModule(std::make_shared<const std::string>(std::move(text)),
+                                               std::make_shared<Context>(), "test");
+  EXPECT_TRUE(m.ok()) << m.status();
+  return m.ok() && ReducesByParts(*m, m->comp(m->entry()).root);
+}
 
 // Of one value, combined by `root`, the last of the instructions `body` on x and y.
 bool OfOne(const std::string& type, const std::string& init, const std::string& body) {
@@ -30,10 +38,7 @@ ENTRY main {
 )",
                                          {{"BODY", body}, {"INIT", init}});
   text = absl::StrReplaceAll(text, {{"T[", type + "["}});
-  const absl::StatusOr<Module> m =
-      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "test");
-  EXPECT_TRUE(m.ok()) << m.status();
-  return m.ok() && ReducesByParts(*m, m->comp(m->entry()).root);
+  return OfText(text);
 }
 
 // Of several f32, all of which start at 0. `operands`: of the three arrays a, zeros and ones.
@@ -52,10 +57,7 @@ bool OfSeveral(int n, const std::string& operands, const std::string& body) {
       "  zeros = f32[4,8] broadcast(zero), dimensions={}\n",
       "  one = f32[] constant(1)\n  ones = f32[4,8] broadcast(one), dimensions={}\n",
       "  ROOT r = (", shape, ") reduce(", operands, starts, "), dimensions={1}, to_apply=f\n}\n");
-  const absl::StatusOr<Module> m =
-      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "test");
-  EXPECT_TRUE(m.ok()) << m.status();
-  return m.ok() && ReducesByParts(*m, m->comp(m->entry()).root);
+  return OfText(text);
 }
 
 const char kLogAddExp[] = R"(high = f32[] maximum(x, y)
@@ -179,10 +181,7 @@ ENTRY main {
   ROOT r = f32[4] reduce(a, i), dimensions={1}, to_apply=f
 }
 )";
-  const absl::StatusOr<Module> m =
-      ParseModule(std::make_shared<const std::string>(loop), std::make_shared<Context>(), "test");
-  ASSERT_TRUE(m.ok()) << m.status();
-  EXPECT_FALSE(ReducesByParts(*m, m->comp(m->entry()).root));
+  EXPECT_FALSE(OfText(loop));
 }
 
 TEST(ReducesByParts, OnlyFromConstants) {
@@ -201,10 +200,7 @@ ENTRY main {
   ROOT r = f32[4] reduce(a, i), dimensions={1}, to_apply=f
 }
 )";
-  const absl::StatusOr<Module> m =
-      ParseModule(std::make_shared<const std::string>(kText), std::make_shared<Context>(), "test");
-  ASSERT_TRUE(m.ok()) << m.status();
-  EXPECT_FALSE(ReducesByParts(*m, m->comp(m->entry()).root));
+  EXPECT_FALSE(OfText(kText));
 }
 
 }  // namespace

@@ -25,6 +25,14 @@ ENTRY main {
 }
 constexpr double kReduced = 2 * 7.0 / 8 * 64 * 16 * 4;  // one all-reduce of f32[64,16] over 8
 
+const char kSum[] = R"(
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+)";
+
 TEST(WaitingSums, TwoProductsAreReducedOnce) {
   EXPECT_EQ(BytesMoved(Products("ROOT r = f32[64,16] add(p, q)")), kReduced);
   EXPECT_EQ(BytesMoved(Products("ROOT r = f32[64,16] subtract(p, q)")), kReduced);
@@ -95,15 +103,8 @@ TEST(WaitingSums, AnAddendThatIsNoSumBecomesPartOfIt) {
 
 // The ops after it are linear, and what they make is smaller.
 TEST(WaitingSums, WhatIsMadeOfItIsReduced) {
-  const std::string sum = R"(
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
-)";
   const auto sent = [&](absl::string_view rest) {
-    return BytesMoved(absl::StrCat(sum, Products(absl::StrCat(rest, ", sharding={replicated}"))));
+    return BytesMoved(absl::StrCat(kSum, Products(absl::StrCat(rest, ", sharding={replicated}"))));
   };
   constexpr double kOfRow = 2 * 7.0 / 8 * 4;  // bytes by element
   EXPECT_EQ(sent(R"(  zero = f32[] constant(0)
@@ -140,12 +141,7 @@ sum {
 
 // The product is cut so that it leaves a sum, which costs little as only its mean is read.
 TEST(WaitingSums, AProductIsPlannedForWhatIsMadeOfIt) {
-  EXPECT_LE(BytesMoved(R"(
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
+  EXPECT_LE(BytesMoved(absl::StrCat(kSum, R"(
 ENTRY main {
   x = f32[256,2048] parameter(0), sharding={devices=[8,1]<=[8]}
   y = f32[256,256] parameter(1)
@@ -153,7 +149,7 @@ ENTRY main {
   zero = f32[] constant(0)
   ROOT r = f32[256] reduce(p, zero), dimensions={1}, to_apply=sum, sharding={devices=[8]<=[8]}
 }
-)"),
+)")),
             2 * 7.0 / 8 * 256 * 4);
 }
 
@@ -167,12 +163,7 @@ TEST(WaitingSums, OfWhatIsMadeOfThem) {
   };
   for (const std::string& m : made) {
     SCOPED_TRACE(m);
-    VerifyFamily({.text = absl::StrCat(R"(
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
+    VerifyFamily({.text = absl::StrCat(kSum, R"(
 ENTRY main {
   x = f32[@A,@K] parameter(0)<0:2>
   w = f32[@K,@B] parameter(1)
