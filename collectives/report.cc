@@ -35,7 +35,7 @@ absl::Status LateStatus(const LateReport& report) {
   if (!report.programs.empty()) absl::StrAppend(&message, "; ", report.programs);
   return ToStatus({.code = "E301",
                    .message = std::move(message),
-                   .fix = "See what the absent ranks do, or allow more time with --deadline",
+                   .fix = "See what the absent ranks do, or allow more time (--wait)",
                    .excerpt = report.history},
                   absl::StatusCode::kDeadlineExceeded);
 }

@@ -93,7 +93,7 @@ class OverTcp final : public SideChannel {
          .message = absl::StrCat(what, ": rank ", rank_, " has waited ",
                                  absl::FormatDuration(deadline_), "; ", RanksText(absent),
                                  absent.size() == 1 ? " is absent" : " are absent"),
-         .fix = "See what the absent ranks do, or allow more time with --deadline"},
+         .fix = "See what the absent ranks do, or allow more time (--wait)"},
         absl::StatusCode::kDeadlineExceeded);
   }
 

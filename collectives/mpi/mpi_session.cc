@@ -206,6 +206,7 @@ absl::Status MpiSession::Fail(const absl::Status& status) {
 void MpiSession::Abort(const absl::Status& reason) {
   if (failed_.load(std::memory_order_acquire)) return;
   SetFailure(AbortedStatus(reason));
+  own_reason_.store(true);
   must_tell_.store(true);
   // If another thread is in a call, it sends the notices, else this one does.
   std::unique_lock<std::mutex> lock(call_mutex_, std::try_to_lock);
@@ -214,11 +215,14 @@ void MpiSession::Abort(const absl::Status& reason) {
 
 void MpiSession::SendNotices() {
   const absl::Status status = failure();
+  // What went wrong on this rank alone, others would take for theirs.
+  const std::string text =
+      absl::StrCat(status.message(), own_reason_.load() ? absl::StrCat("\n  on rank ", rank_) : "");
   outgoing_.kind = ControlKind::kNotice;
   outgoing_.from = rank_;
   outgoing_.code = static_cast<int32_t>(status.code());
-  const size_t length = std::min(status.message().size(), sizeof(outgoing_.text) - 1);
-  std::memcpy(outgoing_.text, status.message().data(), length);
+  const size_t length = std::min(text.size(), sizeof(outgoing_.text) - 1);
+  std::memcpy(outgoing_.text, text.data(), length);
   outgoing_.text[length] = '\0';
   for (int to = 0; to < size_; ++to) {
     if (to == rank_) continue;

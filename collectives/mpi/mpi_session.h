@@ -144,6 +144,7 @@ class MpiSession {
   absl::Status failure_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> must_tell_{false};
+  std::atomic<bool> own_reason_{false};  // failure_ is a reason of Abort on this rank
 };
 
 // OK for MPI_SUCCESS, else E307 with MPI's error text.

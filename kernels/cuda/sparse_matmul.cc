@@ -109,7 +109,7 @@ class Product {
     if (!absl::IsDeadlineExceeded(status)) return DeviceStatus(status);
     return ToStatus({.code = "E319",
                      .message = "what was enqueued before is not over on the stream",
-                     .fix = "Give a longer --deadline"},
+                     .fix = "Give a longer deadline (--wait)"},
                     absl::StatusCode::kDeadlineExceeded);
   }
 

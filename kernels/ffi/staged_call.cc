@@ -101,7 +101,7 @@ absl::Status CallStaged(const HandlerEntry& entry, const std::shared_ptr<Handler
     return Located(context, "E319",
                    absl::StrCat(what, " of \"", context.target, "\" is not over on the stream ",
                                 absl::FormatDuration(context.deadline), " after it was enqueued"),
-                   absl::StatusCode::kDeadlineExceeded, "Give a longer --deadline");
+                   absl::StatusCode::kDeadlineExceeded, "Give a longer deadline (--wait)");
   };
   const absl::Status active = device->Activate();
   if (!active.ok()) return DeviceFailed(context, "the call", active);

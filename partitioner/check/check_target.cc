@@ -26,6 +26,7 @@ absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegi
     SHARDCALL_RETURN_IF_ERROR(by.handlers.Find(check.target, "Host").status());
     SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(check.target, targets, by.handlers));
   } else {
+    SHARDCALL_RETURN_IF_ERROR(by.handlers.FindForRun(check.target, /*backend_config=*/"").status());
     SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(check.target, targets, *check.program));
   }
   absl::StatusOr<RuleCheck> made =

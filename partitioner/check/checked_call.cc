@@ -140,9 +140,10 @@ std::string CheckedCall::Hlo(absl::Span<const int64_t> sizes, const Mesh& mesh,
                    "\n\nENTRY main {\n");
   // "f32[4,8]{0,1}"
   auto laid_out = [&](int tensor) {
-    return absl::StrCat(
-        ShapeText(tensor, sizes),
-        layouts.empty() ? "" : absl::StrCat("{", absl::StrJoin(layouts[tensor], ","), "}"));
+    return absl::StrCat(ShapeText(tensor, sizes),
+                        layouts.empty() || layouts[tensor].empty()
+                            ? ""
+                            : absl::StrCat("{", absl::StrJoin(layouts[tensor], ","), "}"));
   };
   std::vector<std::string> operands, results, result_shardings, operand_layouts;
   for (int t = 0; t < num_operands; ++t) {

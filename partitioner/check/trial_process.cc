@@ -19,11 +19,13 @@
 #include "shardcall/kernels/ffi/guard/guarded_call.h"
 #include "shardcall/kernels/ffi/guard/signal_names.h"
 #include "shardcall/sharding/base/steady_time.h"
+#include "shardcall/sharding/base/stop.h"
 
 namespace shardcall {
 namespace {
 
 constexpr int kCrashed = 99;  // exit status of a child that has reported its crash
+constexpr int64_t kMillisecondsToCheckStop = 50;
 constexpr size_t kStackBytes = size_t{1} << 16;
 
 // The crash report of a child, in shared memory.
@@ -122,6 +124,7 @@ bool TrialProcess::Start() {
 }
 
 TrialProcess::Answer TrialProcess::Ask(absl::FunctionRef<std::string()> question) {
+  if (!child_ && !CheckStop().ok()) return {Answer::End::kLate, "was stopped"};
   if (!child_ && pid_ < 0 && !Start()) return {Answer::End::kReturned, question()};
   if (child_) {
     const std::string text = question();
@@ -175,9 +178,9 @@ bool TrialProcess::Read(void* data, size_t size, absl::Duration until, bool* lat
     const int64_t left = absl::ToInt64Milliseconds(until - SteadyNow());
     pollfd wait = {pipe_, POLLIN, 0};
     const int ready =
-        left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(std::min<int64_t>(left, 1 << 20)));
+        left <= 0 ? 0 : poll(&wait, 1, static_cast<int>(std::min(left, kMillisecondsToCheckStop)));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0 && SteadyNow() < until) continue;
+    if (ready == 0 && SteadyNow() < until && CheckStop().ok()) continue;
     if (ready <= 0) {
       *late = true;
       return false;

@@ -43,7 +43,8 @@ class TrialProcess {
     // end of operand 1, f32[4,16]"; or "has not returned within 20s".
     std::string text;
   };
-  // The result of `question` in the child, or in this process if no child can be made.
+  // The result of `question` in the child, or in this process if no child can be made. When this
+  // thread is stopped (StopScope), that is late at once.
   Answer Ask(absl::FunctionRef<std::string()> question);
 
  private:

@@ -89,7 +89,7 @@ absl::StatusOr<absl::Duration> SecondsOf(const Flags& flags, const std::string& 
   d.message = absl::StrCat("the ", name, " is no time to wait");
   d.expected = absl::StrCat("--", name, "=SECONDS with SECONDS > 0");
   d.found = flags.Get(name);
-  d.fix = "leave it out for 60 seconds";
+  d.fix = "leave it out for what --help says";
   return ToStatus(d);
 }
 

@@ -34,6 +34,16 @@ absl::StatusOr<const Shape*> ParseShapeText(const std::string& text,
   return ToStatus(d);
 }
 
+absl::Status NoReshard(absl::string_view found) {
+  Diagnostic d;
+  d.code = "E065";
+  d.message = "there is no reshard between these shardings";
+  d.expected = "two tilings, replicated or unreduced, with the same manual axes";
+  d.found = std::string(found);
+  d.fix = "give what all devices have of the array";
+  return ToStatus(d);
+}
+
 absl::Status Reshard(const Flags& flags) {
   auto context = std::make_shared<Context>();
   SHARDCALL_ASSIGN_OR_RETURN(const Shape* shape, ParseShapeText(flags.Get("shape"), context));
@@ -49,7 +59,12 @@ absl::Status Reshard(const Flags& flags) {
   std::vector<const Sharding*> states;
   for (const HloSharding& s : ends) {
     SHARDCALL_ASSIGN_OR_RETURN(ShardingConstraint c, meshes.FromHlo(s, shape->rank()));
+    if (c.unknown || c.maximal_device >= 0) return NoReshard(s.Print());
     states.push_back(ToSharding(*context, c));
+  }
+  // What is manual is not to be moved.
+  if (states[0]->manual() != states[1]->manual()) {
+    return NoReshard(absl::StrCat(ends[0].Print(), " and ", ends[1].Print()));
   }
   const ReshardPlan& plan = PlanReshard(*context, shape, states[0], states[1]);
   std::printf("%s\n", states[0]->ToString().c_str());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/sharding/base/utf8.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -33,6 +34,12 @@ const char* FirstNonUtf8(absl::string_view text) {
     if (!ok) return p;
     p += more + 1;
   }
+}
+
+absl::string_view FirstCharacter(absl::string_view text) {
+  size_t size = 1;
+  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) ++size;
+  return text.substr(0, IsUtf8(text.substr(0, size)) ? size : 1);
 }
 
 }  // namespace internal

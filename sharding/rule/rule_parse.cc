@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/sharding/base/near_names.h"
 #include "shardcall/sharding/base/text_cursor.h"
+#include "shardcall/sharding/base/utf8.h"
 #include "shardcall/sharding/rule/rule_sizes.h"
 #include "shardcall/sharding/rule/rule_template.h"
 
@@ -127,7 +128,8 @@ class Parser {
       const bool later = absl::ascii_isdigit(rule[at]) || rule[at] == '_';
       return in_.ErrorAt(
           at, later ? "a factor must start with a letter" : "a rule has an unknown character",
-          "factors, '...', '(', ')', ',' and '->'", absl::StrCat("'", rule.substr(at, 1), "'"),
+          "factors, '...', '(', ')', ',' and '->'",
+          absl::StrCat("'", FirstCharacter(absl::string_view(rule).substr(at)), "'"),
           "name factors by letters, digits and '_'");
     }
     size_t stop = at;

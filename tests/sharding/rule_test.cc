@@ -131,6 +131,7 @@ TEST_F(RuleTest, MalformedRulesAreE110AndSayWhatIsWrong) {
       {{.rule = "i -> ", .need_replication = {"i"}, .reduction = {{"i", PartialOp::kSum}}},
        "two sets"},
       {{.rule = "i -> i", .reduction = {{"i", PartialOp::kSum}}}, "stands in every result"},
+      {{.rule = "\u00e9 b -> \u00e9 b"}, "found '\u00e9'"},
       {{.rule = "i -> i", .blocked = {"k"}}, "does not use"},
       {{.rule = "i -> i", .blocked = {"i", "i"}}, "twice"},
       {{.rule = "i -> i", .pad = {{"k", 0}}}, "does not use"},

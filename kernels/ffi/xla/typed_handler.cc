@@ -156,7 +156,7 @@ absl::Status RunStage(const Stages& stages, abi::Stage stage, const std::shared_
                           absl::StrCat(who, " has not completed its future within ",
                                        absl::FormatDuration(context.deadline), InStage(stage)),
                           StatusCode::kDeadlineExceeded,
-                          "Complete the promise on every path, or give a longer --deadline");
+                          "Complete the promise on every path, or give a longer deadline (--wait)");
     }
   }
   absl::Status status = error == nullptr ? later : TakeFfiError(error);

@@ -224,7 +224,7 @@ absl::Status WithinDeadline(absl::Duration deadline, const Plugin& plugin,
                                              absl::FormatDuration(deadline),
                                              " on the PJRT plugin \"", plugin.name(), "\""),
                      .fix = "See whether a handler or a collective waits without end, or "
-                            "give a longer --deadline"},
+                            "give a longer deadline (--wait)"},
                     absl::StatusCode::kDeadlineExceeded);
   });
 }

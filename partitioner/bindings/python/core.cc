@@ -85,8 +85,12 @@ void Raise(const absl::Status& status) {
   const RunsPython guard;
   try {
     const nb::object make = nb::module_::import_("shardcall.errors").attr("make");
-    const nb::object error = make(absl::StatusCodeToString(status.code()),
-                                  nb::str(status.message().data(), status.message().size()));
+    // A message may quote bytes of a file, which need not be text.
+    const absl::string_view message = status.message();
+    const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
+        message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+    if (!text.is_valid()) nb::raise_python_error();
+    const nb::object error = make(absl::StatusCodeToString(status.code()), text);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   } catch (nb::python_error& failed) {
     failed.restore();

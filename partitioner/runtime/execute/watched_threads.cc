@@ -70,7 +70,7 @@ absl::Status LateStatus(const CallWatch& watch, int device, absl::Duration deadl
        .message = absl::StrCat("the handler of \"", watch.target(), "\" has not returned within ",
                                absl::FormatDuration(deadline), " on device ", device),
        .where = absl::StrCat("%", watch.instruction()),
-       .fix = "Correct the handler, or give a longer --deadline"},
+       .fix = "Correct the handler, or give a longer deadline (--wait)"},
       absl::StatusCode::kDeadlineExceeded);
 }
 

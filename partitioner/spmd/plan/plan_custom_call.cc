@@ -34,15 +34,34 @@ std::string InRule(const TargetRule& target, absl::string_view factor) {
   return "";
 }
 
+// The number that leaves a reduction as it is, as rules have it.
+absl::string_view NeutralPad(PartialOp op) {
+  switch (op) {
+    case PartialOp::kSum:
+    case PartialOp::kOr:
+    case PartialOp::kXor: return "0";
+    case PartialOp::kProduct: return "1";
+    case PartialOp::kAnd: return "-1";  // all bits
+    case PartialOp::kMax: return "\"-inf\"";
+    case PartialOp::kMin: return "\"inf\"";
+  }
+  return "0";
+}
+
 // Where the author of the target declares the pad value of a factor: with its rule or, if that
 // follows from a VJP, with the VJP, by the names of the rule that the VJP is of.
-std::string PadFix(RuleTable& rules, const TargetRule* target, absl::string_view factor) {
-  const auto pad = [](absl::string_view name) {
-    return absl::StrCat("Declare \"pad\": {\"", name, "\": 0} in ");
+std::string PadFix(RuleTable& rules, const TargetRule* target, const Factor& of) {
+  const absl::string_view factor = of.name, neutral = NeutralPad(of.reduction);
+  const auto pad = [&](absl::string_view name) {
+    return absl::StrCat("Declare \"pad\": {\"", name, "\": ", neutral, "} in ");
   };
   const absl::string_view vjp_of = target == nullptr ? "" : VjpOf(*target);
   if (vjp_of.empty()) {
-    return absl::StrCat(pad(factor), "its rule, if zero padding leaves the sum as it is");
+    return absl::StrCat(pad(factor), "its rule, if ",
+                        of.reduction == PartialOp::kSum
+                            ? "zero padding leaves the sum as it is"
+                            : absl::StrCat("padding of ", neutral, " leaves its \"",
+                                           PartialOpName(of.reduction), "\" as it is"));
   }
   const TargetRule* const forward = rules.targets()->Find(vjp_of, "");
   const bool named = forward == nullptr || !InRule(*forward, factor).empty();
@@ -133,7 +152,7 @@ void Planner::CheckUneven(InstrId id, const Decision& d) {
                      instr.name, ") reduces over it and does not accept uneven shards");
     e.where = SourceLine(module_, instr);
     const TargetRule* const target = rules_.target(id);
-    e.fix = PadFix(rules_, target, factor.name);
+    e.fix = PadFix(rules_, target, factor);
     if (target != nullptr) e.excerpt = InRule(*target, factor.name);
     errors_.push_back(FormatDiagnostic(e));
   }

@@ -111,6 +111,30 @@ TEST_F(CheckedCalls, HaveOperandsInTheProgramsLayoutsToo) {
   ExpectHolds(Call("f32[12,8]{1,0}", ", operand_layout_constraints={f32[12,8]{0,1}}"));
 }
 
+// The text of a scalar has no layout.
+TEST_F(CheckedCalls, HaveScalarsAmongOperandsWithLayouts) {
+  Target(RowsAlone("m n, -> m n"), [](const HandlerContext&, Views in, Views out) {
+    const int64_t m = in[0].dims[0], n = in[0].dims[1];
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        F(out[0])[i * n + j] = F(in[0])[i * n + j] * F(in[1])[0] + F(in[0])[i * n];
+      }
+    }
+    return absl::OkStatus();
+  });
+  ExpectHolds(R"(  x = f32[12,8]{1,0} parameter(0)
+  s = f32[] parameter(1)
+  ROOT c = f32[12,8]{1,0} custom-call(x, s), custom_call_target="k", operand_layout_constraints={f32[12,8]{1,0}, f32[]}
+)");
+}
+
+TEST_F(CheckedCalls, OfATargetWithoutAKernelAreNotChecked) {
+  std::vector<RuleAlternative> rules = {RowsAlone("m n -> m n")};
+  ASSERT_TRUE(targets_.RegisterRules("k", std::move(rules)).ok());
+  EXPECT_EQ(DiagnosticCode(Check(Call("f32[12,8]{1,0}", "")).status()), "E140");
+  EXPECT_EQ(DiagnosticCode(Check("").status()), "E140");
+}
+
 // x += 1 in place: it writes nothing but its operand.
 absl::Status AddOne(const HandlerContext&, Views in, Views out) {
   if (out[0].data != in[0].data && out[0].num_elements() > 0) {

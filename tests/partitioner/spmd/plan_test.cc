@@ -314,6 +314,15 @@ TEST(UnevenReductions, WithoutAPadValueAreRefused) {
   EXPECT_THAT(
       Refused(absl::StrReplaceAll(text, {{"TARGET", "mine"}}), 4, {.targets = &targets}),
       Fails("E150", "as it is\n  bd d -> bd\n     ^ (rule of target \"mine\", manifest m.json)"));
+  // What leaves a maximum as it is.
+  ASSERT_TRUE(targets
+                  .RegisterRule("largest",
+                                {.rule = "b d -> b", .reduction = {{"d", PartialOp::kMax}}}, "",
+                                "manifest m.json")
+                  .ok());
+  EXPECT_THAT(Refused(absl::StrReplaceAll(text, {{"TARGET", "largest"}}), 4, {.targets = &targets}),
+              Fails("E150", R"(Declare "pad": {"d": "-inf"} in its rule, if padding of "-inf" )"
+                            R"(leaves its "max" as it is)"));
   EXPECT_TRUE(Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum"}}), 4, options).ok());
   EXPECT_TRUE(
       Refused(absl::StrReplaceAll(text, {{"TARGET", "test_sum_even"}, {"10]", "12]"}}), 4, options)

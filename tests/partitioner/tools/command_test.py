@@ -380,6 +380,11 @@ ENTRY e { x = f32[4,6] parameter(0), sharding={devices=[2,1]<=[2]}
             result = self.check(INPUT, 'reshard', '--shape=' + shape, '--from=' + sharding,
                                 '--to={devices=[1,8]<=[8]}', '--num-partitions=8')
             self.assertRegex(result.err, r'^E\d{3} ')
+        for ends in (('{replicated}', '{unknown}'), ('{replicated}', '{manual}'),
+                     ('{maximal device=3}', '{replicated}'), ('{manual}', '{unreduced}'),
+                     ('{manual}', '{devices=[2,4]<=[8]}')):
+            self.refused('E065', 'reshard', '--shape=f32[64,32]', '--from=' + ends[0],
+                         '--to=' + ends[1], '--num-partitions=8')
 
 
 class Backends(CommandTest):

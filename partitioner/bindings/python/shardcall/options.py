@@ -41,3 +41,11 @@ def names(name, value):
         if not isinstance(each, str):
             raise TypeError(f'{name} has {each!r}: expected names of targets')
     return made
+
+
+def text(name, value):
+    """Text as it is."""
+    if not isinstance(value, str):
+        raise TypeError(f'{name} is {value!r}: expected text. An argument of that name of the '
+                        'function itself cannot be given by its name here')
+    return value

@@ -98,7 +98,7 @@ def declare(name, rule):
     _declared[name] = entry
     try:
         targets_of(None, ())
-    except Error:
+    except BaseException:
         redeclare(name, before)
         raise
     return before

@@ -228,6 +228,35 @@ class TargetTest(unittest.TestCase):
         np.testing.assert_allclose(second(functools.partial(weigh, times=TWO)),
                                    second(lambda x, w: 2 * x * w), rtol=1e-6)
 
+    def test_a_gradient_by_a_target_has_the_gradient_of_that_target(self):
+        x, w, ct = self.x, self.w, whole(8, 16) + 1
+
+        def first(weigh):
+            return lambda x: jax.vjp(weigh, x, w)[1](ct * x)[0].sum()
+
+        with self.assertRaises(shardcall.Error) as raised:
+            jax.grad(first(functools.partial(WEIGH, times=TWO)))(x)
+        self.assertEqual(raised.exception.code, 'E118')
+        self.assertIn('weigh_bwd', str(raised.exception))
+
+        def pull(operands, results, cotangents, times):
+            ct, x, w = operands
+            moved = cotangents[0]
+            return times * moved * w, jnp.zeros_like(x), times * (moved * ct).sum(0)
+
+        sj.target('weigh_bwd', vjp=pull)
+        self.addCleanup(sj.target, 'weigh_bwd')
+        np.testing.assert_allclose(jax.grad(first(functools.partial(WEIGH, times=TWO)))(x),
+                                   jax.grad(first(lambda x, w: 2 * x * w))(x), rtol=1e-6)
+
+    def test_symbolic_shapes_need_shapes(self):
+        rows, = jax.export.symbolic_shape('rows')
+        with self.assertRaises(shardcall.Error) as raised:
+            jax.eval_shape(functools.partial(weighed),
+                           jax.ShapeDtypeStruct((rows, 16), np.float32), self.w)
+        self.assertEqual(raised.exception.code, 'E112')
+        self.assertIn('shapes=', str(raised.exception))
+
     def test_vmap_as_it_is_told(self):
         spread = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD, batching='loop')
         self.addCleanup(sj.target, 'weigh', rule='... d, d -> ... d', vjp=BACKWARD)
@@ -260,7 +289,8 @@ class TargetTest(unittest.TestCase):
         np.testing.assert_array_equal(step(x, w), 2 * self.x * self.w)
 
     def test_what_cannot_be_registered_is_refused_and_changes_nothing(self):
-        for code, options in (('E110', {'rule': 'm ( -> m'}), ('E141', {'rules': 'm -> m'}),
+        for code, options in (('E110', {'rule': 'm ( -> m'}), ('E110', {'rule': 'é -> é'}),
+                              ('E141', {'rules': 'm -> m'}),
                               ('E112', {'rule': 'm k -> m'}),
                               ('E141', {'rule': 'm -> m', 'batching': 'sideways'})):
             with self.assertRaises(shardcall.Error) as raised:

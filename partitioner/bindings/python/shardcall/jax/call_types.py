@@ -13,6 +13,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from shardcall import _core
 from shardcall import arrays
 from shardcall import registry
+from shardcall.errors import Error
 from shardcall.jax import compat
 from shardcall.jax import settings as _settings
 
@@ -90,6 +91,11 @@ def typed(name, attributes, results, operands):
 def results(name, attributes, operands):
     """The types of a call's results by the target's rule, as [jax.ShapeDtypeStruct, ..]; `operands`
     have shapes and dtypes. E111, E112 where they do not follow."""
+    for k, x in enumerate(operands):
+        if not all(isinstance(size, int) for size in x.shape):
+            raise Error(f'E112 the result types of "{name}" do not follow from its rule: operand '
+                        f'{k} has the symbolic shape {tuple(x.shape)}: expected sizes that are '
+                        'known. Fix: Give sj.target shapes=, a function of the operands\' types')
     found = _targets(name).result_types(name, _config(attributes), _pairs(operands))
     return [jax.ShapeDtypeStruct(dims, arrays.dtype_of(dtype)) for dtype, dims in found]
 

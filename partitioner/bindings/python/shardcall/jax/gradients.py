@@ -35,7 +35,7 @@ def takes(vjp, k):
     return ('cotangent', k) in _arguments(vjp)
 
 
-def by_target(name, vjp, attributes, effect, operands, results, cotangents):
+def by_target(name, vjp, attributes, effect, operands, results, cotangents, differentiable):
     """The cotangents of a call's operands: None for each that the VJP gives no gradient of.
 
     Args:
@@ -44,6 +44,8 @@ def by_target(name, vjp, attributes, effect, operands, results, cotangents):
       attributes: of the call, and so of the VJP's.
       effect: whether the VJP's call runs where nobody uses its results.
       operands, results, cotangents: lists of arrays.
+      differentiable: (function) -> the VJP's call, which is `function`, as one that JAX
+        differentiates.
 
     Raises:
       shardcall.Error: E118 where the call lacks what the VJP takes or gives a gradient of.
@@ -72,5 +74,5 @@ def by_target(name, vjp, attributes, effect, operands, results, cotangents):
     shapes = [call_types.like(operands[k]) for k in wanted]
     call = calls.Call(vjp['target'], attributes, shapes if len(shapes) > 1 else shapes[0],
                       effect=effect, batching=call_types.batching(vjp['target']))
-    found = dict(zip(wanted, calls.listed(call.function()(*arguments))))
+    found = dict(zip(wanted, calls.listed(differentiable(call.function())(*arguments))))
     return [found.get(k) for k in range(len(operands))]

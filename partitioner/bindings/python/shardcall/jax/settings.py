@@ -49,6 +49,8 @@ def _one_of(settings):
 
 def _checked(*, allow_replicate=(), max_reshard_bytes=0, conflicts='cheapest', cost='',
              max_memory=0, search='', strict_partial=False, strict=False, report=''):
+    for name, value in (('conflicts', conflicts), ('cost', cost), ('search', search)):
+        options.text(name, value)
     _core.check_options(conflicts, cost, search or 'small')
     return dict(allow_replicate=options.names('allow_replicate', allow_replicate),
                 max_reshard_bytes=options.count('max_reshard_bytes', max_reshard_bytes),

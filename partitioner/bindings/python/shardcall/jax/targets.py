@@ -88,6 +88,9 @@ class Target:
         return made[0] if len(made) == 1 else made
 
 
+_made = {}  # the latest Target of each name: a VJP may have a gradient of its own
+
+
 class _Calls:
     """The calls of a Target with one set of attributes.
 
@@ -97,10 +100,21 @@ class _Calls:
 
     def __init__(self, target, attributes):
         self._target, self._attributes = target, attributes
+        self.function = self._differentiable(self._call)
+
+    def _differentiable(self, call):
+        target = self._target
         forwards = target._linear or target._jvp is not None
-        self.function = derivatives.with_derivatives(
-            target.name, self._call, None if target._vjp is None else self._pull,
+        return derivatives.with_derivatives(
+            target.name, call, None if target._vjp is None else self._pull,
             self._push if forwards else None, self._takes)
+
+    def _differentiable_vjp(self, call):
+        name = self._target._vjp['target']
+        target = _made.get(name)
+        if target is None:
+            return derivatives.with_derivatives(name, call, None, None)
+        return _Calls(target, self._attributes)._differentiable(call)
 
     def _call(self, *operands):
         target = self._target
@@ -121,7 +135,7 @@ class _Calls:
             return target._vjp(operands, results, cotangents, **self._attributes)
         return gradients.by_target(
             target.name, target._vjp, self._attributes, target._side_effect, operands,
-            calls.listed(results), calls.listed(cotangents))
+            calls.listed(results), calls.listed(cotangents), self._differentiable_vjp)
 
     def _push(self, operands, results, tangents):
         if self._target._jvp is not None:
@@ -225,4 +239,5 @@ def target(name: str, handler: Any = None, *,
     if entry and before != registry.declared(name) and registry.was_called(name, before):
         jax.clear_caches()  # of programs that went by what was known before
     form = calls.Form.of(input_output_aliases, input_layouts, output_layouts)
-    return Target(name, rule, shapes, (vjp, jvp, linear), batching, has_side_effect, form)
+    _made[name] = Target(name, rule, shapes, (vjp, jvp, linear), batching, has_side_effect, form)
+    return _made[name]
