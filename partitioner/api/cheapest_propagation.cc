@@ -8,6 +8,8 @@
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/states/cheaper_states.h"
+#include "shardcall/partitioner/spmd/states/common_copies.h"
+#include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -31,6 +33,7 @@ class Search {
       return absl::OkStatus();
     }
     SHARDCALL_RETURN_IF_ERROR(ChooseByRule());
+    NarrowResults(program_, options_.spmd.cost, &*plan_);
     return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
   }
 
@@ -44,11 +47,14 @@ class Search {
   // For a program without conflicts.
   absl::Status LookAhead(PropagationResult result) {
     best_ = std::move(result);
-    if (!LooksAhead(program_, options_.spmd) || !options_.propagate) return absl::OkStatus();
+    if (!LooksAhead(program_, options_.spmd)) return absl::OkStatus();
     if (options_.even_edges) EvenResults(program_, &best_);
-    absl::StatusOr<Plan> made = MakePlan(program_, best_, rules_, options_.spmd, &memo_);
+    absl::StatusOr<Plan> made = MakeNarrowPlan(program_, best_, rules_, options_.spmd, &memo_);
     if (!made.ok()) return CheckStop();  // whoever plans it is told why
     plan_ = *std::move(made);
+    if (!options_.propagate) {
+      return ChooseCommonCopies(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
+    }
     return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
   }
 

@@ -21,6 +21,7 @@
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
+#include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
@@ -190,7 +191,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram&
     StageTimer timer(&times->partition);
     plan = known.has_value()
                ? *std::move(known)
-               : MakePlan(global.program, global.shardings, *global.rules, options.spmd);
+               : MakeNarrowPlan(global.program, global.shardings, *global.rules, options.spmd);
     SHARDCALL_RETURN_IF_ERROR(plan.status());
     Observe(options, "plan");
     local = Localize(global.program, *plan, *global.rules, options.spmd);
@@ -240,6 +241,7 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> WithinMemoryBound(
   const int64_t bound = options.spmd.max_memory;
   int64_t least = CountDeviceMemory(out->local.module).Peak();
   if (least <= bound) return out;
+  global.shardings.common_copies.clear();  // whole values that live longer
   const PartitionOptions without_room = WithMemoryBound(options, 0);
   const auto keeps = [&](const PartitionOptions& with) -> absl::StatusOr<bool> {
     absl::StatusOr<std::unique_ptr<PartitionedProgram>> other =

@@ -56,6 +56,9 @@ struct PropagationResult {
   // here, since the program takes less time so; and what the plan with these sends and takes.
   absl::flat_hash_map<LeafId, const Sharding*> propagated;
   double propagated_bytes = 0, propagated_seconds = 0;
+  // By canonical leaf: the state that its value is made in, for all ops to start from, as soon as
+  // one op wants another state than the one above. Chosen with these shardings.
+  absl::flat_hash_map<LeafId, const Sharding*> common_copies;
   ConflictOrder conflicts = ConflictOrder::kWait;
   std::vector<ConflictChoice> choices;
   std::vector<Conflict> met;  // conflicts, in the order in which they were met

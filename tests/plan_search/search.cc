@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/ir/text/parser.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
+#include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
@@ -127,7 +128,7 @@ class Search {
 
  private:
   absl::StatusOr<Plan> Make() {
-    return MakePlan(program_.program, shardings_, *program_.rules, options_, &memo_);
+    return MakeNarrowPlan(program_.program, shardings_, *program_.rules, options_, &memo_);
   }
 
   void Set(size_t k, size_t state) {

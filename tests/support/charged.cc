@@ -76,8 +76,10 @@ std::string WhyChargedOtherwise(const PartitionedProgram& program, const SpmdOpt
   for (size_t k = 0; k < sent.size(); ++k) {
     const OpPlan& op = program.plan.ops[k];
     if (op.kind != PlanKind::kRule || op.decision->rule == nullptr) continue;
-    const double charged = op.decision->bytes;
     const InstrId id(static_cast<uint32_t>(k));
+    const auto copied = program.plan.copied.find(id);
+    const double charged =
+        op.decision->bytes + (copied == program.plan.copied.end() ? 0 : copied->second.first);
     if (std::abs(charged - sent[k]) <= 1e-6 * (1 + charged) + Slack(global, id, collectives[k])) {
       continue;
     }

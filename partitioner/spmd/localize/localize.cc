@@ -127,6 +127,16 @@ InstrId Localizer::Reshard(InstrId x, const Shape* global, const Sharding* from,
 
 InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause) {
   const LeafId leaf = leaves_.canonical(id, flat);
+  if (!plan_.common_copies.empty() && to != nullptr && to != values_[leaf.value].state) {
+    const auto common = plan_.common_copies.find(leaf);
+    if (common != plan_.common_copies.end()) GetFromCopies(id, flat, common->second, cause);
+  }
+  return GetFromCopies(id, flat, to, cause);
+}
+
+InstrId Localizer::GetFromCopies(InstrId id, int flat, const Sharding* to,
+                                 const CollectiveCause& cause) {
+  const LeafId leaf = leaves_.canonical(id, flat);
   const Value stored = values_[leaf.value];
   if (to == nullptr || stored.state == to) return stored.id;
   const Shape* shape = global_.instr(id).shape->leaf(flat);
@@ -143,7 +153,12 @@ InstrId Localizer::Get(InstrId id, int flat, const Sharding* to, const Collectiv
     }
   }
   if (!from.id.valid()) {
-    const InstrId made = Generate(leaf, to);
+    // As a sum over devices, one of them has it.
+    const Sharding* const shard = WithoutPartial(context_, to);
+    InstrId made = Generate(leaf, shard);
+    AddCopy(leaf, made, shard);
+    if (shard == to) return made;
+    made = Reshard(made, shape, shard, to, cause, leaf, stored.state);
     AddCopy(leaf, made, to);
     return made;
   }
@@ -308,7 +323,7 @@ void Localizer::FinishRoot(CompId comp) {
   const std::vector<const Sharding*> states = RootStates(comp);
   LocalIds leaves;
   for (int k = 0; k < shape->num_leaves(); ++k) {
-    leaves.push_back(Get(root, k, states[k], {CollectiveCause::Kind::kCarry, root, k}));
+    leaves.push_back(GetFromCopies(root, k, states[k], {CollectiveCause::Kind::kCarry, root, k}));
   }
   const InstrId value = ops_.Assemble(shape, leaves);
   local().SetRoot(builder().computation(), value);

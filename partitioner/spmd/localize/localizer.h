@@ -34,7 +34,7 @@ class Localizer {
   const Plan& plan() const { return plan_; }
   OpBuilder& ops() { return ops_; }
 
-  // The shard of a leaf under `to`; resharded on first use, then kept.
+  // The shard of a leaf under `to` for an op; resharded on first use, then kept.
   InstrId Get(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause);
   // The stored value of a leaf, and its sharding.
   std::pair<InstrId, const Sharding*> Stored(InstrId id, int flat) const;
@@ -58,6 +58,8 @@ class Localizer {
   // annotation of it.
   InstrId Generate(LeafId leaf, const Sharding* to);
   void AddCopy(LeafId canonical, InstrId id, const Sharding* state);
+  // Get without a common copy that the plan may have for the ops that read the leaf.
+  InstrId GetFromCopies(InstrId id, int flat, const Sharding* to, const CollectiveCause& cause);
   void DropCopies(LeafId canonical) {
     if (copy_slot_[canonical.value] >= 0) copies_[copy_slot_[canonical.value]].clear();
   }

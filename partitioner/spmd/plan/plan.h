@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
@@ -114,8 +116,12 @@ inline constexpr int64_t RoomForLoops(int64_t memory, int64_t max_memory) {
 }
 
 struct Plan {
-  std::vector<OpPlan> ops;             // by instruction
-  std::vector<const Sharding*> state;  // by canonical leaf: what is stored
+  std::vector<OpPlan> ops;                                     // by instruction
+  std::vector<const Sharding*> state;                          // by canonical leaf: what is stored
+  absl::flat_hash_map<LeafId, const Sharding*> common_copies;  // PropagationResult::common_copies
+  // By the op that makes such copies of its operands: what one execution sends and takes beside
+  // its decision.
+  absl::flat_hash_map<InstrId, std::pair<double, double>> copied;
   // Entry parameters and results, flat.
   std::vector<const Sharding*> parameters, outputs;
   std::vector<Fallback> fallbacks;

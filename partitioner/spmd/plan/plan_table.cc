@@ -39,6 +39,7 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
   if (facts_.generated.empty()) facts_.generated = GeneratedValues(module_);
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
+  plan_.common_copies = propagation.common_copies;
   for (int i = 0; i < module_.num_instructions(); ++i) {
     for (InstrId o : module_.operands(InstrId(i))) {
       ++num_uses_[o.value];
@@ -83,13 +84,12 @@ States PlanTable::OperandStates(InstrId id, CopyList* copies) const {
   for (InstrId o : module_.operands(id)) {
     const int n = module_.instr(o).shape->num_leaves();
     for (int k = 0; k < n; ++k) {
-      const LeafId leaf = leaves_.canonical(o, k);
-      const Copies* c = copies == nullptr ? nullptr : copies_.of(leaf);
+      const Copies* c = copies == nullptr ? nullptr : AvailableCopies(o, k);
       if (c != nullptr) {
         copies->resize(out.size(), nullptr);
         copies->push_back(c);
       }
-      out.push_back(plan_.state[leaf.value]);
+      out.push_back(State(o, k));
     }
   }
   if (copies != nullptr && !copies->empty()) copies->resize(out.size(), nullptr);
@@ -142,10 +142,11 @@ void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves() && leaf < d.operands.size(); ++k, ++leaf) {
+      MakeCommonCopy(id, o, k, d.operands[leaf]);
       ChargeReshard(runs_, shape->leaf(k), State(o, k), copies_.of(leaves_.canonical(o, k)),
                     d.operands[leaf]);
       // A loop or a tuple may have one value as several elements, which is resharded once.
-      if (KeepsCopies(kind)) NoteOperandCopy(o, k, d.operands[leaf]);
+      if (KeepsCopies(kind)) NoteOperandCopy(id, o, k, d.operands[leaf]);
     }
   }
   const Shape* shape = module_.instr(id).shape;
@@ -179,17 +180,43 @@ void PlanTable::NoteOperandCopies(InstrId id, Decision::States taken) {
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k, ++leaf) {
-      if (leaf < taken.size()) NoteOperandCopy(o, k, taken[leaf]);
+      if (leaf < taken.size()) NoteOperandCopy(id, o, k, taken[leaf]);
     }
   }
 }
 
-void PlanTable::NoteOperandCopy(InstrId operand, int flat, const Sharding* taken) {
+void PlanTable::NoteOperandCopy(InstrId user, InstrId operand, int flat, const Sharding* taken) {
   const Sharding* stored = State(operand, flat);
   if (taken == nullptr || stored == nullptr || stored == taken) return;
+  MakeCommonCopy(user, operand, flat, taken);
   const LeafId leaf = leaves_.canonical(operand, flat);
   const Shape* const shape = module_.instr(operand).shape->leaf(flat);
   copies_.Set(leaf, copies_.After(shape, stored, copies_.of(leaf), taken));
+}
+
+const Copies* PlanTable::AvailableCopies(InstrId operand, int flat) const {
+  const LeafId leaf = leaves_.canonical(operand, flat);
+  const Copies* const made = copies_.of(leaf);
+  const Sharding* const stored = plan_.state[leaf.value];
+  if (plan_.common_copies.empty() || stored == nullptr) return made;
+  const auto common = plan_.common_copies.find(leaf);
+  if (common == plan_.common_copies.end()) return made;
+  return copies_.After(module_.instr(operand).shape->leaf(flat), stored, made, common->second);
+}
+
+void PlanTable::MakeCommonCopy(InstrId user, InstrId operand, int flat, const Sharding* taken) {
+  if (plan_.common_copies.empty() || taken == nullptr || taken == State(operand, flat)) return;
+  const LeafId leaf = leaves_.canonical(operand, flat);
+  const Copies *const made = copies_.of(leaf), *const available = AvailableCopies(operand, flat);
+  if (available == made) return;
+  const Traffic traffic = ReshardTraffic(module_.instr(operand).shape->leaf(flat),
+                                         State(operand, flat), made, plan_.common_copies.at(leaf));
+  copies_.Set(leaf, available);
+  if (traffic.collectives == 0) return;
+  Charge(traffic.bytes, cost_.Seconds(traffic));
+  auto& [bytes, seconds] = plan_.copied[user];
+  bytes += traffic.bytes;
+  seconds += cost_.Seconds(traffic);
 }
 
 void PlanTable::NoteCopies(InstrId id, PlanKind kind, const Decision& d) {

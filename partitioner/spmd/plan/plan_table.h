@@ -97,7 +97,12 @@ class PlanTable {
   static bool KeepsCopies(PlanKind kind) {
     return kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
   }
-  void NoteOperandCopy(InstrId operand, int flat, const Sharding* taken);
+  void NoteOperandCopy(InstrId user, InstrId operand, int flat, const Sharding* taken);
+  // The states in which a value is available to an op that wants another than the stored one: those
+  // of its copies, and what its common copy will be made of.
+  const Copies* AvailableCopies(InstrId operand, int flat) const;
+  // Makes the common copy of an operand that `user` takes in another state than the stored one.
+  void MakeCommonCopy(InstrId user, InstrId operand, int flat, const Sharding* taken);
 
   const CostModel& cost_;
   double runs_ = 1;
@@ -109,7 +114,7 @@ class PlanTable {
   mutable int64_t memory_ = -1;  // -1: not known yet
   Context& context_;
   Plan plan_;
-  CopyTable copies_;
+  mutable CopyTable copies_;  // lists of copies are interned when they are asked for
   ProgramFacts& facts_;
   std::vector<uint32_t> num_uses_;  // by instruction
   std::vector<InstrId> last_user_;  // by instruction

@@ -9,7 +9,9 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/states/common_copies.h"
 #include "shardcall/partitioner/spmd/states/min_sum.h"
+#include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/partitioner/spmd/states/state_graph.h"
 #include "shardcall/partitioner/spmd/states/state_offers.h"
 #include "shardcall/sharding/base/status.h"
@@ -91,7 +93,7 @@ class Search {
     }
     Offer(effort_.states);
     // Small arrays are best gathered once, and what follows computed on all devices.
-    SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated()).status());
+    SHARDCALL_RETURN_IF_ERROR(Try(AllReplicated(/*offered=*/true)).status());
     const int axes = program_.mesh->num_axes();
     for (int axis = 0; effort_.singles > 0 && axes > 1 && axis < axes; ++axis) {
       SHARDCALL_RETURN_IF_ERROR(Try(OverOneAxis(axis)).status());
@@ -107,6 +109,9 @@ class Search {
       SHARDCALL_RETURN_IF_ERROR(TryCheapestSum(effort_.table).status());
     }
     SHARDCALL_RETURN_IF_ERROR(TryOneByOne());
+    for (const std::vector<int>& states : {Best(), AllReplicated(/*offered=*/false)}) {
+      SHARDCALL_RETURN_IF_ERROR(Try(states, /*common_copies=*/true).status());
+    }
     if (before_.has_value() && before_->plan.seconds < plan_.seconds) Take(*std::move(before_));
     return found_.has_value();
   }
@@ -155,12 +160,16 @@ class Search {
   }
 
   // Plans the states, and takes them if that is the best plan so far.
-  absl::StatusOr<bool> Try(const std::vector<int>& states) {
+  absl::StatusOr<bool> Try(const std::vector<int>& states, bool common_copies = false) {
     PropagationResult result = graph_.With(states);
-    absl::StatusOr<Plan> made = MakePlan(program_, result, rules_, options_, &memo_);
+    absl::StatusOr<Plan> made = MakeNarrowPlan(program_, result, rules_, options_, &memo_);
     if (!made.ok()) {
       SHARDCALL_RETURN_IF_ERROR(CheckStop());
       return false;
+    }
+    if (common_copies) {
+      SHARDCALL_RETURN_IF_ERROR(
+          ChooseCommonCopies(program_, rules_, options_, memo_, &result, &*made));
     }
     const bool slower = made->seconds >= std::min(plan_.seconds * (1 - 1e-9), worthwhile_seconds_);
     const bool dearer = IsDearer(*made);
@@ -205,9 +214,7 @@ class Search {
     for (size_t v = 0; v < values.size(); ++v) {
       const Sharding* const state = values[v].states.back();
       values[v].states = std::move(known[v]);
-      const auto at = absl::c_find(values[v].states, state);
-      states.push_back(static_cast<int>(at - values[v].states.begin()));
-      if (at == values[v].states.end()) values[v].states.push_back(state);
+      states.push_back(NumberOf(state, values[v]));
       differs = differs || states.back() != 0;
     }
     if (!differs) return false;
@@ -228,8 +235,9 @@ class Search {
           if (left-- == 0) return absl::OkStatus();
           states[v] = static_cast<int>(s);
           SHARDCALL_ASSIGN_OR_RETURN(bool taken, Try(states));
-          for (const bool on : {false, true}) {
-            if (taken || left == 0 || !Follow(static_cast<int>(v), on, &states)) break;
+          for (const Following how : {Following::kNext, Following::kOn, Following::kThroughAll}) {
+            if (taken || left == 0) break;
+            if (!Follow(static_cast<int>(v), how, &states)) continue;
             --left;
             SHARDCALL_ASSIGN_OR_RETURN(taken, Try(states));
           }
@@ -244,16 +252,17 @@ class Search {
     return absl::OkStatus();
   }
 
+  enum class Following { kNext, kOn, kThroughAll };
   // Gives values that elementwise ops, ops that move data and loops make of value v, or it of them,
-  // the states that follow from that of v; if `on`, also those that follow from theirs. False if
-  // there are none.
-  bool Follow(int v, bool on, std::vector<int>* states) {
+  // the states that follow from that of v; unless kNext, also those that follow from theirs; for
+  // kThroughAll by any op that has a rule. False if there are none.
+  bool Follow(int v, Following how, std::vector<int>* states) {
     std::vector<bool> given(states->size());
     given[v] = true;
     std::vector<int> from = {v};
-    for (size_t k = 0; k < from.size() && (k == 0 || on); ++k) {
+    for (size_t k = 0; k < from.size() && (k == 0 || how != Following::kNext); ++k) {
       for (const int t : graph_.values()[from[k]].terms) {
-        FollowTerm(graph_.term(t), from[k], states, &given, &from);
+        FollowTerm(graph_.term(t), from[k], how == Following::kThroughAll, states, &given, &from);
       }
     }
     return from.size() > 1;
@@ -261,13 +270,14 @@ class Search {
 
   // Of the other values of a term, gives those that are not `given` their states, and adds them to
   // `followers`.
-  void FollowTerm(const StateGraph::Term& term, int v, std::vector<int>* states,
+  void FollowTerm(const StateGraph::Term& term, int v, bool any_op, std::vector<int>* states,
                   std::vector<bool>* given, std::vector<int>* followers) {
     const StateGraph::Value& value = graph_.values()[v];
     const Sharding* const state = value.states[(*states)[v]];
     std::optional<FactorAssignment> assignment;
     if (term.op.valid()) {
-      if (!HasTrait(program_.module.instr(term.op).opcode, kElementwise | kMapsElements)) return;
+      const Opcode opcode = program_.module.instr(term.op).opcode;
+      if (!any_op && !HasTrait(opcode, kElementwise | kMapsElements)) return;
       const ShardingRule& rule = graph_.rule(term);
       assignment.emplace(rule, program_.mesh, program_.manual_axes(term.op),
                          FactorsAllowedByRule(rule));
@@ -301,21 +311,30 @@ class Search {
     for (StateGraph::Value& v : graph_.values()) {
       ShardingBuilder b(*v.states[0]);
       for (AxisList& dim : b.dims) dim = Minus(*program_.mesh, dim, others);
-      const Sharding* const state = b.Intern(program_.module.context());
-      const auto known = absl::c_find(v.states, state);
-      out.push_back(static_cast<int>(known - v.states.begin()));
-      if (known == v.states.end()) v.states.push_back(state);
+      out.push_back(NumberOf(b.Intern(program_.module.context()), v));
     }
     return out;
   }
 
-  std::vector<int> AllReplicated() {
+  // All values whole, or only those that have that state.
+  std::vector<int> AllReplicated(bool offered) {
     std::vector<int> out;
-    for (const StateGraph::Value& v : graph_.values()) {
-      const auto whole = absl::c_find_if(v.states, [](const auto* s) { return s->IsReplicated(); });
-      out.push_back(whole == v.states.end() ? 0 : static_cast<int>(whole - v.states.begin()));
+    for (StateGraph::Value& v : graph_.values()) {
+      const Sharding& s = *v.states[0];
+      const Sharding* const whole =
+          ReplicatedSharding(program_.module.context(), s.mesh(), s.rank(), s.manual());
+      const bool skips = offered && !absl::c_linear_search(v.states, whole);
+      out.push_back(skips ? 0 : NumberOf(whole, v));
     }
     return out;
+  }
+
+  // The number of a state of `v`, which gets it if it does not have it.
+  static int NumberOf(const Sharding* state, StateGraph::Value& v) {
+    const auto known = absl::c_find(v.states, state);
+    const int number = static_cast<int>(known - v.states.begin());
+    if (known == v.states.end()) v.states.push_back(state);
+    return number;
   }
 
   // The numbers of the best states.
@@ -360,8 +379,13 @@ absl::Status ChooseCheaperStates(const Program& program, RuleTable& rules,
   const double bytes = plan->bytes, seconds = plan->seconds;
   Search search(program, rules, options, memo, *propagation, plan);
   SHARDCALL_ASSIGN_OR_RETURN(const bool found, search.Run());
-  if (!found) return absl::OkStatus();
+  if (!found) {
+    return ChooseCommonCopies(program, rules, options, memo, propagation, plan);
+  }
   PropagationResult chosen = search.TakeFound();
+  if (chosen.common_copies.empty()) {
+    SHARDCALL_RETURN_IF_ERROR(ChooseCommonCopies(program, rules, options, memo, &chosen, plan));
+  }
   for (int l = 0; l < program.leaves.num_leaves(); ++l) {
     const Sharding* const before = propagation->sharding[l];
     if (chosen.sharding[l] != before) chosen.propagated[LeafId(l)] = before;

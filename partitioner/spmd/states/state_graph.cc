@@ -13,6 +13,17 @@
 namespace shardcall {
 inline namespace internal {
 
+std::vector<InstrId> InCanonicalOrder(const Module& module, absl::Span<const CompId> computations) {
+  std::vector<InstrId> order;
+  for (const CompId comp : computations) {
+    const auto& instructions = module.comp(comp).instructions;
+    order.insert(order.end(), instructions.begin(), instructions.end());
+  }
+  const std::vector<uint32_t> number = CanonicalOrder(module);
+  absl::c_sort(order, [&](InstrId a, InstrId b) { return number[a.value] < number[b.value]; });
+  return order;
+}
+
 StateGraph::StateGraph(const Program& program, const PropagationResult& propagation,
                        RuleTable& rules, const SpmdOptions& options, PlanMemo& memo)
     : program_(program),
@@ -61,16 +72,10 @@ size_t StateGraph::num_operands(const Term& term) const {
   return term.leaves.size() - static_cast<size_t>(module_.instr(term.op).shape->num_leaves());
 }
 
-// The instructions that are partitioned, in an order that equal modules share.
 void StateGraph::FindOrder() {
   const std::vector<CompId> computations = ComputationPostOrder(module_);
   runs_ = RunsByComputation(module_, computations, options_.cost.trip_count);
-  for (CompId comp : PartitionedComputations(program_, computations)) {
-    const auto& instructions = module_.comp(comp).instructions;
-    order_.insert(order_.end(), instructions.begin(), instructions.end());
-  }
-  const std::vector<uint32_t> number = CanonicalOrder(module_);
-  absl::c_sort(order_, [&](InstrId a, InstrId b) { return number[a.value] < number[b.value]; });
+  order_ = InCanonicalOrder(module_, PartitionedComputations(program_, computations));
 }
 
 StateGraph::StateList StateGraph::StatesOf(const Term& term, size_t k) const {

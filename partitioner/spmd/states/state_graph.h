@@ -19,6 +19,9 @@
 namespace shardcall {
 inline namespace internal {
 
+// The instructions of these computations, in an order that equal modules share.
+std::vector<InstrId> InCanonicalOrder(const Module& module, absl::Span<const CompId> computations);
+
 class StateGraph {
  public:
   // A value that nothing annotates, and the states it may have. The first is that of propagation.

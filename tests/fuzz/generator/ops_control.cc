@@ -81,6 +81,12 @@ bool Generator::WhileOp(Scope& s) {
     const bool room = type != ElementType::kPred && MaxBound(type) > 900;
     const bool accumulated = room && random_.Chance(40);
     if (accumulated && !IsInteger(type)) v = Bounded(s, v, 400);
+    // Sums often begin with what each device can generate.
+    if (accumulated && random_.Chance(40)) {
+      const Dims dims = DimsOf(s, v);
+      v.id = Scalar(s, type, random_.Int(0, 3));
+      if (!dims.empty()) v.id = s.b.Broadcast(v.id, dims, {});
+    }
     shapes.push_back(s.b.shape(v.id));
     init.push_back(v.id);
     known.push_back({InstrId(), carried, true});

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 
 namespace shardcall {
@@ -103,6 +104,53 @@ ENTRY main {
   };
   for (const char* name : {"i", "one", "o", "s", "a0", "a20"}) EXPECT_TRUE(is(name)) << name;
   for (const char* name : {"x", "list", "t", "l", "n", "a30"}) EXPECT_FALSE(is(name)) << name;
+}
+
+// A loop adds products to a constant and reduces the total once, so that only one device may begin
+// with the constant.
+TEST(GeneratedValues, BeginASumOverDevicesOnce) {
+  for (const absl::string_view begin :
+       {"broadcast(quarter), dimensions={}", "iota(), iota_dimension=0"}) {
+    const std::string text = absl::StrReplaceAll(R"(HloModule m, num_partitions=8
+body {
+  b = (s32[], f32[8,8], f32[4,16,8]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  c = f32[8,8] get-tuple-element(b), index=1
+  x = f32[4,16,8] get-tuple-element(b), index=2
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  s = f32[1,16,8] dynamic-slice(x, i, zero, zero), dynamic_slice_sizes={1,16,8}
+  r = f32[16,8] reshape(s)
+  d = f32[8,8] dot(r, r), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  a = f32[8,8] add(c, d)
+  ROOT t = (s32[], f32[8,8], f32[4,16,8]) tuple(n, a, x)
+}
+condition {
+  b = (s32[], f32[8,8], f32[4,16,8]) parameter(0)
+  i = s32[] get-tuple-element(b), index=0
+  trips = s32[] constant(4)
+  ROOT l = pred[] compare(i, trips), direction=LT
+}
+ENTRY main {
+  x = f32[4,16,8] parameter(0), sharding={devices=[1,4,1,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}
+  quarter = f32[] constant(0.25)
+  z = f32[8,8] BEGIN
+  m = f32[8,8] negate(z)
+  start = s32[] constant(0)
+  init = (s32[], f32[8,8], f32[4,16,8]) tuple(start, m, x)
+  loop = (s32[], f32[8,8], f32[4,16,8]) while(init), condition=condition, body=body
+  ROOT r = f32[8,8] get-tuple-element(loop), index=1
+})",
+                                                 {{"BEGIN", begin}});
+    for (const StateSearch search : {StateSearch::kNone, StateSearch::kAll}) {
+      TextOptions options;
+      options.search = search;
+      options.spmd.cost.bandwidth = 1e6;
+      options.spmd.cost.latency = 1e-9;
+      EXPECT_EQ(WhyNotEqual(text, options), "") << text;
+    }
+  }
 }
 
 }  // namespace
