@@ -22,11 +22,19 @@ double ConstantOf(const Module& m, InstrId id) {
   return number;
 }
 
+// Whether all elements are a constant zero.
+bool IsZero(const Module& m, InstrId id) {
+  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
+  return IsIdentityConstant(m, id, Opcode::kAdd);
+}
+
 // Whether the result is as wide as the operand, so that sums are no less exact. Those of other
 // types may overflow or be cut.
 bool HoldsSums(ElementType operand, ElementType result) {
-  return operand == result || (IsFloat(operand) && IsFloat(result) &&
-                               ElementTypeBits(result) > ElementTypeBits(operand));
+  const int bits = ElementTypeBits(operand);
+  if (IsComplex(operand) && IsFloat(result)) return bits == 2 * ElementTypeBits(result);  // a part
+  return operand == result ||
+         (IsFloat(operand) && IsFloat(result) && ElementTypeBits(result) > bits);
 }
 
 // In types of a small range products of parts might vanish, or overflow.
@@ -48,13 +56,18 @@ bool PassesSum(const Module& m, InstrId id, int operand, bool products) {
   const ElementType type = instr.shape->element_type();
   const ElementType from = m.instr(m.operand(id, operand)).shape->element_type();
   if (HasTrait(instr.opcode, kPassesSums)) return operand == 0 && HoldsSums(from, type);
+  // Zeros beside the operand's elements are sums of zeros.
+  if (instr.opcode == Opcode::kPad) return operand == 0 && IsZero(m, m.operand(id, 1));
+  if (instr.opcode == Opcode::kSelect && operand > 0) return IsZero(m, m.operand(id, 3 - operand));
   if (instr.opcode == Opcode::kReduce) {
     PartialOp op;
     return operand == 0 && RecognizePartialOp(m, instr.as<ReduceAttrs>().to_apply, &op) &&
            op == PartialOp::kSum && HasIdentity(op, type);
   }
   if (!products) return false;
-  if (instr.opcode == Opcode::kDot) return operand < 2 && HasRange(from) && HoldsSums(from, type);
+  if (HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kTakesFlops)) {  // products
+    return operand < 2 && HasRange(from) && HoldsSums(from, type);
+  }
   const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
   return (multiplies || HasTrait(instr.opcode, kMakesFractions)) && Scales(m, id, operand);
 }

@@ -123,13 +123,13 @@ Range OfAny(Finder& f, const Instruction& i, int depth, size_t first) {
   return all;
 }
 
-// max(low, min(x, high)), of which x may be unknown.
+// min(max(x, low), high), of which x may be unknown.
 Range OfClamp(Finder& f, const Instruction& i, int depth) {
   const Range low = f.Operand(i, 0, depth), high = f.Operand(i, 2, depth);
   if (!low || !high) return std::nullopt;
   const Range x = f.Operand(i, 1, depth);
-  return ValueRange{std::max(low->low, x ? std::min(x->low, high->low) : low->low),
-                    std::max(low->high, x ? std::min(x->high, high->high) : high->high)};
+  return ValueRange{std::min(high->low, x ? std::max(x->low, low->low) : low->low),
+                    std::min(high->high, x ? std::max(x->high, low->high) : high->high)};
 }
 
 template <Range (*combine)(const ValueRange&, const ValueRange&)>

@@ -259,6 +259,7 @@ absl::Status Localizer::LocalizeInstruction(InstrId id) {
     case PlanKind::kBarrier: LocalizeBarrier(id, *plan.decision); return absl::OkStatus();
     case PlanKind::kIdentity:
     case PlanKind::kBoundary: LocalizePassThrough(id, *plan.decision); return absl::OkStatus();
+    case PlanKind::kEqual: LocalizeEqual(id, *plan.decision); return absl::OkStatus();
     case PlanKind::kWhile:
     case PlanKind::kConditional:
     case PlanKind::kCall: LocalizeControlFlow(id, *plan.decision); return absl::OkStatus();

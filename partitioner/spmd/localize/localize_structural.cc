@@ -66,16 +66,27 @@ void Localizer::LocalizePassThrough(InstrId id, const Decision& d) {
   if (plan_.ops[id.value].kind != PlanKind::kIdentity) return;
   // An annotated value is its operand, so the operand's copies under other shardings hold for it.
   for (int k = 0; k < static_cast<int>(produced.size()); ++k) {
-    if (d.produced[k] == nullptr) continue;
-    const LeafId from = leaves_.canonical(global_.operand(id, 0), k);
-    const LeafId now = leaves_.canonical(id, k);
-    const Value stored = values_[from.value];
-    if (stored.state != d.produced[k]) AddCopy(now, stored.id, stored.state);
-    const CopyList* known = CopiesOf(from);
-    const CopyList copies = known != nullptr ? *known : CopyList();
-    for (const Value& copy : copies) {
-      if (copy.state != d.produced[k]) AddCopy(now, copy.id, copy.state);
-    }
+    if (d.produced[k] != nullptr) TakeCopies(id, global_.operand(id, 0), k, d.produced[k]);
+  }
+}
+
+void Localizer::LocalizeEqual(InstrId id, const Decision& d) {
+  const InstrId from = plan_.equal.at(id);
+  for (int k = 0; k < static_cast<int>(d.final.size()); ++k) {
+    const CollectiveCause cause{CollectiveCause::Kind::kResult, id, k};
+    Store(id, k, GetFromCopies(from, k, d.final[k], cause), d.final[k]);
+    TakeCopies(id, from, k, d.final[k]);
+  }
+}
+
+void Localizer::TakeCopies(InstrId id, InstrId from, int k, const Sharding* state) {
+  const LeafId leaf = leaves_.canonical(from, k), now = leaves_.canonical(id, k);
+  const Value stored = values_[leaf.value];
+  if (stored.state != state) AddCopy(now, stored.id, stored.state);
+  const CopyList* known = CopiesOf(leaf);
+  const CopyList copies = known != nullptr ? *known : CopyList();
+  for (const Value& copy : copies) {
+    if (copy.state != state) AddCopy(now, copy.id, copy.state);
   }
 }
 

@@ -85,6 +85,10 @@ class Localizer {
   void LocalizeParameter(InstrId id, const Decision& d);
   void LocalizeBarrier(InstrId id, const Decision& d);
   void LocalizePassThrough(InstrId id, const Decision& d);
+  void LocalizeEqual(InstrId id, const Decision& d);
+  // Lets result k of `id`, which is stored as `state`, have what there is of leaf k of `from`, the
+  // same value.
+  void TakeCopies(InstrId id, InstrId from, int k, const Sharding* state);
   void AddCopiesAcross(InstrId id, const Decision& d);
   // Loops, branches and calls.
   void LocalizeControlFlow(InstrId id, const Decision& d);

@@ -39,6 +39,7 @@ enum class PlanKind : uint8_t {
   kAlias,      // tuple, get-tuple-element: no code of its own
   kBarrier,    // opt-barrier, after-all, add-dependency: copied, states pass
   kRule,       // by the decision's factor shardings and strategy
+  kEqual,      // the value of another op, Plan::equal, resharded without being sent
   kIdentity,   // an annotation: the operand, resharded
   kBoundary,   // manual region entry or exit: the operand, resharded
   kWhile,
@@ -119,6 +120,7 @@ struct Plan {
   std::vector<OpPlan> ops;                                     // by instruction
   std::vector<const Sharding*> state;                          // by canonical leaf: what is stored
   absl::flat_hash_map<LeafId, const Sharding*> common_copies;  // PropagationResult::common_copies
+  absl::flat_hash_map<InstrId, InstrId> equal;                 // of each kEqual
   // By the op that makes such copies of its operands: what one execution sends and takes beside
   // its decision.
   absl::flat_hash_map<InstrId, std::pair<double, double>> copied;

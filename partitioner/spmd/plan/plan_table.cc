@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/import/boundary_states.h"
+#include "shardcall/partitioner/ir/analysis/equal_values.h"
 #include "shardcall/partitioner/ir/analysis/generated_values.h"
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/memory/peak_memory.h"
@@ -36,16 +37,48 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       facts_(*facts),
       num_uses_(program.module.num_instructions()),
       last_user_(program.module.num_instructions()) {
-  if (facts_.generated.empty()) facts_.generated = GeneratedValues(module_);
+  if (facts_.generated.empty()) {
+    facts_.generated = GeneratedValues(module_);
+    facts_.equal = EqualValues(module_);
+  }
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
   plan_.common_copies = propagation.common_copies;
   for (int i = 0; i < module_.num_instructions(); ++i) {
+    if (const InstrId equal = facts_.equal[i]; equal.valid()) ++num_uses_[equal.value];
     for (InstrId o : module_.operands(InstrId(i))) {
       ++num_uses_[o.value];
       last_user_[o.value] = InstrId(i);
     }
   }
+}
+
+bool PlanTable::TakeEqual(InstrId id) {
+  const InstrId from = equal(id);
+  if (!from.valid() || IsGenerated(id) || plan_.ops[from.value].kind != PlanKind::kRule) {
+    return false;
+  }
+  if (program_.region_of[id.value] != program_.region_of[from.value]) return false;
+  const Shape* const shape = module_.instr(id).shape;
+  States taken;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    const Sharding *const stored = State(from, k), *const wanted = WantedOfOp(id, k);
+    if (stored == nullptr || wanted == nullptr) return false;
+    if (!stored->partial().empty() || !wanted->partial().empty()) return false;
+    const Copies* const copies = copies_.of(leaves_.canonical(from, k));
+    if (ReshardTraffic(shape->leaf(k), stored, copies, wanted).collectives > 0) return false;
+    taken.push_back(wanted);
+  }
+  Decision d;
+  d.produced = d.final = taken;
+  SetDecision(id, PlanKind::kEqual, Keep(d));
+  plan_.equal[id] = from;
+  for (int k = 0; k < shape->num_leaves(); ++k) {
+    const LeafId leaf = leaves_.canonical(from, k);
+    copies_.Set(leaves_.canonical(id, k),
+                copies_.AfterAnnotation(plan_.state[leaf.value], copies_.of(leaf), taken[k]));
+  }
+  return true;
 }
 
 const Sharding* PlanTable::Replicated(InstrId id, const Shape* shape) const {

@@ -56,7 +56,11 @@ class PlanTable {
   Shapes OperandShapes(InstrId id) const;
   // Whether devices can generate any part of it (ir/analysis/generated_values.h).
   bool IsGenerated(InstrId id) const { return facts_.generated[id.value]; }
-  // How many operands `id` is.
+  // An earlier op that makes the same value; invalid: none.
+  InstrId equal(InstrId id) const { return facts_.equal[id.value]; }
+  // Takes the value of `id` from that of the equal op, if nothing is sent for that.
+  bool TakeEqual(InstrId id);
+  // How many operands `id` is, or other ops that make the same value may read it.
   uint32_t num_uses(InstrId id) const { return num_uses_[id.value]; }
   // The instruction that reads `id` last; invalid if none does.
   InstrId last_user(InstrId id) const { return last_user_[id.value]; }

@@ -15,6 +15,7 @@ absl::string_view KindName(PlanKind kind) {
     case PlanKind::kAlias: return "alias";
     case PlanKind::kBarrier: return "barrier";
     case PlanKind::kRule: return "rule";
+    case PlanKind::kEqual: return "equal";
     case PlanKind::kIdentity: return "identity";
     case PlanKind::kBoundary: return "boundary";
     case PlanKind::kWhile: return "while";

@@ -13,6 +13,7 @@ inline namespace internal {
 // What all plans of a program share. The first that asks for it finds it.
 struct ProgramFacts {
   std::vector<bool> generated;        // GeneratedValues of the program
+  std::vector<InstrId> equal;         // EqualValues of the program
   std::optional<BufferList> buffers;  // of whole values, as for GPUs
 };
 

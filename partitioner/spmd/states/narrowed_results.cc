@@ -86,6 +86,11 @@ class Narrowing {
   void Visit(InstrId id) {
     const OpPlan& op = plan_.ops[id.value];
     if (op.kind == PlanKind::kDead || op.kind == PlanKind::kAlias) return;
+    if (op.kind == PlanKind::kEqual) {
+      const InstrId from = plan_.equal.at(id);
+      for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) NoteOther(from, k);
+      return;
+    }
     const bool annotation = op.kind == PlanKind::kIdentity;
     if (op.decision != nullptr && (annotation || op.kind == PlanKind::kRule)) Narrow(id);
     const bool known = annotation || op.kind == PlanKind::kRule || op.kind == PlanKind::kWhile ||

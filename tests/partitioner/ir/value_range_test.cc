@@ -81,6 +81,24 @@ TEST(ValueRange, WhatMayWrapAroundIsUnknown) {
   EXPECT_EQ(RangeOfRoot("ROOT c = u64[] constant(18446744073709551615)\n"), "unknown");
 }
 
+// The upper bound wins where the lower one is above it.
+TEST(ValueRange, AClampWhoseBoundsCrossIsTheUpperOne) {
+  EXPECT_EQ(RangeOfRoot(R"(
+  low = s32[] constant(2)
+  x = s32[] constant(-3)
+  ROOT c = s32[] clamp(low, x, x)
+)"),
+            "-3..-3");
+  EXPECT_EQ(RangeOfRoot(R"(
+  low = s32[] constant(2)
+  x = s32[] parameter(0)
+  high = s32[2] constant({-3, 7})
+  y = s32[2] broadcast(x), dimensions={}
+  ROOT c = s32[2] clamp(low, y, high)
+)"),
+            "-3..7");
+}
+
 TEST(ValueRange, ASelectHasTheRangesOfBoth) {
   EXPECT_EQ(RangeOfRoot(R"(
   p = pred[] parameter(0)

@@ -127,6 +127,16 @@ TEST(WaitingSums, WhatIsMadeOfItIsReduced) {
   EXPECT_EQ(sent(R"(  v = f32[16,2] parameter(3)
   ROOT r = f32[64,2] dot(p, v), lhs_contracting_dims={1}, rhs_contracting_dims={0})"),
             64 * 2 * kOfRow);
+  EXPECT_EQ(sent(R"(  zero = f32[] constant(0)
+  zeros = f32[64,16] broadcast(zero), dimensions={}
+  mask = pred[64,16] parameter(3)
+  m = f32[64,16] select(mask, p, zeros)
+  ROOT r = f32[16] reduce(m, zero), dimensions={0}, to_apply=sum)"),
+            16 * kOfRow);
+  EXPECT_EQ(sent(R"(  zero = f32[] constant(0)
+  m = f32[65,16] pad(p, zero), padding=1_0x0_0
+  ROOT r = f32[16] reduce(m, zero), dimensions={0}, to_apply=sum)"),
+            16 * kOfRow);
   // A maximum is not linear, and f16 may not hold the products of parts.
   EXPECT_EQ(sent("  ROOT r = f32[64,16] maximum(p, q)"), 2 * kReduced);
   EXPECT_EQ(BytesMoved(R"(
@@ -155,11 +165,16 @@ ENTRY main {
 
 TEST(WaitingSums, OfWhatIsMadeOfThem) {
   const std::vector<std::string> made = {
-      "r = f32[@A] reduce(s, three), dimensions={1}, to_apply=sum<2:1>",
-      "r = f32[@B] reduce(s, zero), dimensions={0}, to_apply=sum<2:1>",
-      "r = f32[2,@B] slice(s), slice={[1:3], [0:@B]}<2:2>",
-      "r = f32[@A,@B] reverse(s), dimensions={0}<2:2>",
-      "r = f32[@A,@A] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}<2:2>",
+      "ROOT r = f32[@A] reduce(s, three), dimensions={1}, to_apply=sum<2:1>",
+      "ROOT r = f32[@B] reduce(s, zero), dimensions={0}, to_apply=sum<2:1>",
+      "ROOT r = f32[2,@B] slice(s), slice={[1:3], [0:@B]}<2:2>",
+      "ROOT r = f32[@A,@B] reverse(s), dimensions={0}<2:2>",
+      "ROOT r = f32[@A,@A] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}<2:2>",
+      "m = f32[@A,@B] select(mask, s, zeros)\n  ROOT r = f32[@A] reduce(m, zero), dimensions={1}, "
+      "to_apply=sum<2:1>",
+      "m = f32[@A,@B] select(mask, zeros, s)\n  ROOT r = f32[@A,@B] add(m, p)<2:2>",
+      "m = f32[@P,@B] pad(s, zero), padding=1_0x0_0\n  ROOT r = f32[@P] reduce(m, zero), "
+      "dimensions={1}, to_apply=sum<2:1>",
   };
   for (const std::string& m : made) {
     SCOPED_TRACE(m);
@@ -173,9 +188,12 @@ ENTRY main {
   s = f32[@A,@B] add(p, y)
   zero = f32[] constant(0)
   three = f32[] constant(3)
-  ROOT )",
+  zeros = f32[@A,@B] broadcast(zero), dimensions={}
+  mask = pred[@A,@B] compare(y, v), direction=LT
+  )",
                                        m, "\n}\n"),
-                  .sizes = kSizes,
+                  .sizes = {{{'A', 8}, {'K', 16}, {'B', 4}, {'P', 9}},
+                            {{'A', 5}, {'K', 7}, {'B', 3}, {'P', 6}}},
                   .max_cases = 120});
   }
 }
