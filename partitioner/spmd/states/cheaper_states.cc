@@ -119,6 +119,7 @@ class Search {
 
  private:
   static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 4;
+  static constexpr double kMoreOfCopies = 1.6;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24, kMostBatchDims = 2;
 
@@ -172,7 +173,8 @@ class Search {
           ChooseCommonCopies(program_, rules_, options_, memo_, &result, &*made));
     }
     const bool slower = made->seconds >= std::min(plan_.seconds * (1 - 1e-9), worthwhile_seconds_);
-    const bool dearer = IsDearer(*made);
+    const bool dearer =
+        IsDearer(*made) || (common_copies && made->bytes > kMoreOfCopies * plan_.bytes);
     const bool gathers = made->fallbacks.size() > propagated_fallbacks_;
     if (slower || dearer || gathers || MemoryOf(result) > most_memory_) return false;
     if (!propagated_.has_value()) propagated_ = std::move(plan_);
