@@ -40,6 +40,7 @@ absl::Status CallChecker::Run() {
     if (faulty()) return absl::OkStatus();
   }
   CheckPairs();
+  CheckInGivenSizes();
   return absl::OkStatus();
 }
 
@@ -127,6 +128,26 @@ void CallChecker::CheckPairs() {
         }
         break;
       }
+    }
+  }
+}
+
+void CallChecker::CheckInGivenSizes() {
+  if (!call_.of_program || !options_.inputs.empty()) return;
+  CallSizes::Sizes given;
+  for (const Factor& f : call_.rule.factors) given.push_back(f.size);
+  call_.Relate(&given);
+  if (given == base_ || !sizes_.Takes(given)) return;
+  for (const int f : sound_) {
+    for (const int64_t n : {2, 3}) {
+      if (faulty() || given[f] < n) break;
+      const int64_t tile = (given[f] + n - 1) / n;
+      if (!sizes_.Takes(sizes_.Shard(given, f, tile))) continue;
+      FactorTrials::Tested tested;
+      trials_.Try({.call = &call_, .sizes = given, .shards = {{f, n}}}, &tested);
+      if (!tested.failure.has_value()) continue;
+      Report(f, *tested.failure);
+      return;
     }
   }
 }

@@ -38,6 +38,9 @@ class CallChecker {
   void CheckShapes();
   void CheckFactor(int f);
   void CheckPairs();
+  // Tests the sound factors of a program's call in its own sizes, which are larger than those
+  // tested before: a handler may work in tiles that smaller arrays do not fill.
+  void CheckInGivenSizes();
   void Report(int f, const FactorTrials::Failure& failure);
   void CheckCallbacks();
   // Tests one dimension of operand t, in these sizes, over 2, 3 and 4 devices. False on failure.

@@ -18,6 +18,7 @@
 #include "shardcall/partitioner/runtime/io/random_inputs.h"
 #include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/partitioner/tools/command.h"
+#include "shardcall/partitioner/tools/result_output.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
 
@@ -206,6 +207,7 @@ int Run(const Flags& flags, Session& session) {
 }
 
 int DoVerify(const Flags& flags, Session& session) {
+  ResultOutput output;
   absl::StatusOr<Execution> e = MakeExecution(flags, session);
   if (!e.ok()) return Fail(e.status());
   auto fail = [&](const absl::Status& s) { return FailRank(*e, s, Phase::kBefore); };
@@ -226,7 +228,7 @@ int DoVerify(const Flags& flags, Session& session) {
       Verify(*std::move(module), e->options, static_cast<uint64_t>(*seed), std::move(given),
              e->communicator.get());
   if (!result.ok()) return FailRank(*e, result.status(), PhaseOf(result.status()));
-  if (e->first_rank) std::printf("%s\n", VerifyJson(*result).c_str());
+  if (e->first_rank) output.Print(VerifyJson(*result));
   switch (result->status) {
     case VerifyResult::Status::kOk: return kExitOk;
     case VerifyResult::Status::kMismatch: return kExitMismatch;
@@ -236,6 +238,7 @@ int DoVerify(const Flags& flags, Session& session) {
 }
 
 int DoCheckRule(const Flags& flags, Session& session) {
+  ResultOutput output;
   const auto check = [&]() -> absl::StatusOr<RuleCheck> {
     TargetCheck what;
     what.target = flags.Get("target");
@@ -254,7 +257,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
     return CheckTarget(what, session.targets, session.handlers);
   }();
   if (!check.ok()) return Fail(check.status());
-  std::printf("%s\n", RuleCheckJson(*check).c_str());
+  output.Print(RuleCheckJson(*check));
   return check->verdict == RuleVerdict::kHolds ? kExitOk : kExitMismatch;
 }
 

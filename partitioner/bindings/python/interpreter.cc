@@ -100,6 +100,28 @@ bool IsMainThread() { return syscall(SYS_gettid) == getpid(); }
 
 thread_local Interruptible* innermost = nullptr;
 
+// PyOS_BeforeFork without what frameworks warn of there: JAX, that its threads are not in the
+// child, which here runs kernels alone.
+void BeforeForkQuietly() {
+  PyObject* const warnings = PyImport_ImportModule("warnings");
+  PyObject* const scope =
+      warnings == nullptr ? nullptr : PyObject_CallMethod(warnings, "catch_warnings", nullptr);
+  PyObject* const entered =
+      scope == nullptr ? nullptr : PyObject_CallMethod(scope, "__enter__", nullptr);
+  if (entered != nullptr) {
+    Py_XDECREF(PyObject_CallMethod(warnings, "simplefilter", "s", "ignore"));
+  }
+  PyErr_Clear();
+  PyOS_BeforeFork();
+  if (entered != nullptr) {
+    Py_XDECREF(PyObject_CallMethod(scope, "__exit__", "OOO", Py_None, Py_None, Py_None));
+    PyErr_Clear();
+  }
+  Py_XDECREF(entered);
+  Py_XDECREF(scope);
+  Py_XDECREF(warnings);
+}
+
 // Of the thread that forks. Without all this the GIL could belong in the child to a thread that is
 // not there.
 thread_local PyGILState_STATE before_fork;
@@ -108,7 +130,7 @@ constexpr ForkHooks kForkHooks{
         [] {
           OfProcess().Enter(Interpreter::For::kCallback);
           before_fork = PyGILState_Ensure();
-          PyOS_BeforeFork();
+          BeforeForkQuietly();
         },
     .in_parent =
         [] {

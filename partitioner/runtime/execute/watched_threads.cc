@@ -141,7 +141,11 @@ class Watch {
  public:
   Watch(const std::shared_ptr<Shared>& shared, absl::Duration deadline,
         absl::FunctionRef<void(const absl::Status&)> stop)
-      : shared_(*shared), deadline_(deadline), stop_(stop), observer_(*shared, deadline) {}
+      : shared_(*shared),
+        deadline_(deadline),
+        stop_(stop),
+        observer_(*shared, deadline),
+        began_(SteadyNow()) {}
 
   // Stops the run. Threads that have not returned after `patience` are left.
   void Fail(const absl::Status& status, absl::Duration patience) {
@@ -169,6 +173,8 @@ class Watch {
  private:
   // For what needs no more than to see that it is to stop.
   static constexpr absl::Duration kTimeToEnd = absl::Milliseconds(500);
+  // Beyond a limit, for a device that may say what it waits for.
+  static constexpr absl::Duration kTimeToSay = absl::Seconds(2);
 
   std::chrono::microseconds LookEvery() const {
     return std::chrono::microseconds(absl::ToInt64Microseconds(
@@ -176,7 +182,8 @@ class Watch {
   }
 
   // `status`: why the call is to stop. Requests take effect at once. At a limit of time, a device
-  // that waits may be about to say for whom, which helps more.
+  // that waits may be about to say for whom, which helps more: if the deadline of a wait can have
+  // come by then.
   void CheckLimit(const absl::Status& status, std::unique_lock<std::mutex>& lock) {
     int named = -1;
     for (int d = 0; d < shared_.started && named < 0; ++d) {
@@ -184,9 +191,10 @@ class Watch {
       if (!device.returned && !Waits(device.running)) named = d;
     }
     const absl::Duration now = SteadyNow();
-    if (absl::IsDeadlineExceeded(status) && named < 0) {
+    const bool may_say = deadline_ <= now - began_ + kTimeToSay;
+    if (absl::IsDeadlineExceeded(status) && named < 0 && may_say) {
       limit_seen_ = std::min(limit_seen_, now);
-      if (now - limit_seen_ < deadline_ + absl::Seconds(2)) return;
+      if (now - limit_seen_ < kTimeToSay) return;
     }
     std::string place;
     for (int d = std::max(named, 0); d < shared_.started && place.empty(); ++d) {
@@ -230,6 +238,7 @@ class Watch {
   const absl::Duration deadline_;
   const absl::FunctionRef<void(const absl::Status&)> stop_;
   Observer observer_;
+  const absl::Duration began_;
   absl::Status failure_;
   absl::Duration leave_at_ = absl::InfiniteDuration(), limit_seen_ = absl::InfiniteDuration();
 };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/execute/watched_threads.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
 
@@ -113,6 +115,39 @@ TEST(Stop, ARunEndsAtItsLimit) {
     EXPECT_EQ(DiagnosticCode(status), "E346");
     EXPECT_THAT(status.message(), HasSubstr(" of %w on device "));
   }
+}
+
+// The kernel's own deadline is far beyond the limit, so nothing is won by waiting for it.
+TEST(Stop, ARunEndsAtItsLimitWhileAKernelIsUnderWay) {
+  const auto program = Partitioned(R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = f32[8] parameter(0), sharding={replicated}
+  ROOT y = f32[8] custom-call(x), custom_call_target="waits", sharding={replicated}
+}
+)");
+  std::atomic<bool> released = false;
+  HandlerRegistry handlers;
+  HandlerEntry entry;
+  entry.target = "waits";
+  entry.host = [&](const HandlerContext&, absl::Span<const BufferView>,
+                   absl::Span<const BufferView>) {
+    while (!released) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(handlers.Register(std::move(entry)).ok());
+  RunOptions options;
+  options.handlers = &handlers;
+  options.deadline = absl::Minutes(10);
+  const absl::Duration began = SteadyNow();
+  absl::Status status;
+  {
+    const StopScope scope({.limit = absl::Milliseconds(100)});
+    status = RunPartitioned(*program, {Input(8)}, options, nullptr).status();
+  }
+  EXPECT_EQ(DiagnosticCode(status), "E346") << status;
+  EXPECT_LT(SteadyNow() - began, absl::Minutes(5));
+  released = true;
+  while (ThreadsLeftBehind() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 TEST(Stop, TheEvaluatorOfOneDeviceStopsWithAndWithoutAThreadOfItsOwn) {

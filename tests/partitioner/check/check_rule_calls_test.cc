@@ -128,6 +128,21 @@ TEST_F(CheckedCalls, HaveScalarsAmongOperandsWithLayouts) {
 )");
 }
 
+// Rows meet within tiles of 64 of them, so that less than 65 rows show nothing.
+TEST_F(CheckedCalls, AreAlsoMadeInTheProgramsSizes) {
+  Target(RowsAlone("m n -> m n"), [](const HandlerContext&, Views in, Views out) {
+    const int64_t m = in[0].dims[0], n = in[0].dims[1];
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        F(out[0])[i * n + j] = F(in[0])[i * n + j] + (i >= 64 ? F(in[0])[(i - 64) * n + j] : 0);
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(VerdictOf(Call("f32[128,4]{1,0}", "", "f32[128,4]")), RuleVerdict::kIncorrect);
+  ExpectHolds(Call("f32[64,4]{1,0}", "", "f32[64,4]"));
+}
+
 TEST_F(CheckedCalls, OfATargetWithoutAKernelAreNotChecked) {
   std::vector<RuleAlternative> rules = {RowsAlone("m n -> m n")};
   ASSERT_TRUE(targets_.RegisterRules("k", std::move(rules)).ok());

@@ -47,6 +47,16 @@ class FaultyHandlers(unittest.TestCase):
     def test_a_handler_without_a_fault_runs(self):
         self.told(['verify', '-', PLUGIN], program('faulty_none'), 0, '"status": "ok"')
 
+    def test_what_a_handler_prints_is_not_in_the_result(self):
+        for args, stdin, key in ((['verify', '-', PLUGIN], program('faulty_prints'), 'status'),
+                                 (['check-rule', '--target=faulty_prints', PLUGIN], b'',
+                                  'verdict')):
+            r = command.run(args, stdin=stdin, timeout=20.0)
+            self.assertEqual(r.code, 0, r.out + r.err)
+            self.assertIn(key, json.loads(r.out))
+            if key == 'status':  # a check calls it in a process of its own
+                self.assertIn('a kernel prints', r.err)
+
     def test_a_crash_names_target_and_call(self):
         for devices in (1, 2):
             for target, name in (('faulty_segv', 'SIGSEGV'), ('faulty_abort', 'SIGABRT')):

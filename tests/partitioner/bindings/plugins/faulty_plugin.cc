@@ -23,6 +23,10 @@ int Double(const Shardcall_Call* call, void*) {
   }
   return 0;
 }
+int Prints(const Shardcall_Call* call, void* data) {
+  std::printf("{ a kernel prints\n");
+  return Double(call, data);
+}
 int Segv(const Shardcall_Call*, void*) {
   *static_cast<volatile int*>(nullptr) = 1;
   return 0;
@@ -132,10 +136,15 @@ int Register(const Shardcall_Registrar* registrar) {
   const struct {
     const char* name;
     Shardcall_Handler* handler;
-  } kTargets[] = {{"faulty_none", Double}, {"faulty_segv", Segv},
-                  {"faulty_abort", Abort}, {"faulty_throw", Throw},
-                  {"faulty_never", Never}, {"faulty_never_on_1", NeverOnOne},
-                  {"faulty_late", Late},   {"faulty_never_and_says", NeverAndSays}};
+  } kTargets[] = {{"faulty_none", Double},
+                  {"faulty_prints", Prints},
+                  {"faulty_segv", Segv},
+                  {"faulty_abort", Abort},
+                  {"faulty_throw", Throw},
+                  {"faulty_never", Never},
+                  {"faulty_never_on_1", NeverOnOne},
+                  {"faulty_late", Late},
+                  {"faulty_never_and_says", NeverAndSays}};
   for (const auto& t : kTargets) {
     Shardcall_Target target = SHARDCALL_INIT(Shardcall_Target);
     target.name = t.name;

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 os.environ.update({'NPROC': '16', 'JAX_NUM_CPU_DEVICES': '8'})
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -271,6 +272,12 @@ class TargetTest(unittest.TestCase):
         self.assertTrue(sj.check(ROW_SUM))
         # A function that calls it.
         self.assertTrue(sj.check(lambda x: ROW_SUM(x + 1), self.x, target='row_sum'))
+
+    def test_a_check_does_not_warn_of_its_processes(self):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter('always')
+            self.assertTrue(sj.check(WEIGH, self.x, self.w, times=TWO))
+        self.assertEqual([str(w.message) for w in said if 'fork' in str(w.message)], [])
 
     def test_a_wrong_rule_is_found(self):
         wrong = sj.target('row_sum', rule='m k -> m', reduction={'k': 'max'})  # it is a sum
