@@ -47,7 +47,10 @@ class Search {
   // For a program without conflicts.
   absl::Status LookAhead(PropagationResult result) {
     best_ = std::move(result);
-    if (!LooksAhead(program_, options_.spmd)) return absl::OkStatus();
+    const bool looks_ahead = LooksAhead(program_, options_.spmd);
+    if (!looks_ahead && !TriesCommonCopies(program_, rules_, options_.spmd)) {
+      return absl::OkStatus();
+    }
     if (options_.even_edges) EvenResults(program_, &best_);
     absl::StatusOr<Plan> made = MakeNarrowPlan(program_, best_, rules_, options_.spmd, &memo_);
     if (!made.ok()) return CheckStop();  // whoever plans it is told why

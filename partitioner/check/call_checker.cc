@@ -137,7 +137,7 @@ void CallChecker::CheckInGivenSizes() {
   CallSizes::Sizes given;
   for (const Factor& f : call_.rule.factors) given.push_back(f.size);
   call_.Relate(&given);
-  if (given == base_ || !sizes_.Takes(given)) return;
+  if (!sizes_.Takes(given)) return;
   for (const int f : sound_) {
     for (const int64_t n : {2, 3}) {
       if (faulty() || given[f] < n) break;

@@ -38,8 +38,8 @@ class CallChecker {
   void CheckShapes();
   void CheckFactor(int f);
   void CheckPairs();
-  // Tests the sound factors of a program's call in its own sizes, which are larger than those
-  // tested before: a handler may work in tiles that smaller arrays do not fill.
+  // Tests the sound factors of a program's call in its own sizes, of which those tested before are
+  // small parts: a handler may work in tiles that smaller arrays do not fill.
   void CheckInGivenSizes();
   void Report(int f, const FactorTrials::Failure& failure);
   void CheckCallbacks();

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/check/check_vjp.h"
 #include "shardcall/partitioner/check/reference.h"
 #include "shardcall/partitioner/runtime/execute/active_runs.h"
@@ -26,7 +27,11 @@ absl::StatusOr<RuleCheck> CheckTarget(const TargetCheck& check, const TargetRegi
     SHARDCALL_RETURN_IF_ERROR(by.handlers.Find(check.target, "Host").status());
     SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfTarget(check.target, targets, by.handlers));
   } else {
-    SHARDCALL_RETURN_IF_ERROR(by.handlers.FindForRun(check.target, /*backend_config=*/"").status());
+    // The program's calls may have handlers of their own configurations.
+    const auto handlers_of_all = by.handlers.List();
+    const bool known = absl::c_any_of(
+        handlers_of_all, [&](const HandlerEntry* entry) { return entry->target == check.target; });
+    if (!known) return by.handlers.Find(check.target, "Host").status();
     SHARDCALL_ASSIGN_OR_RETURN(calls, CallsOfModule(check.target, targets, *check.program));
   }
   absl::StatusOr<RuleCheck> made =

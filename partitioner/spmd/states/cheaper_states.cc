@@ -377,7 +377,9 @@ class Search {
 absl::Status ChooseCheaperStates(const Program& program, RuleTable& rules,
                                  const SpmdOptions& options, PlanMemo& memo,
                                  PropagationResult* propagation, Plan* plan) {
-  if (!LooksAhead(program, options)) return absl::OkStatus();
+  if (!LooksAhead(program, options)) {
+    return ChooseCommonCopies(program, rules, options, memo, propagation, plan);
+  }
   const double bytes = plan->bytes, seconds = plan->seconds;
   Search search(program, rules, options, memo, *propagation, plan);
   SHARDCALL_ASSIGN_OR_RETURN(const bool found, search.Run());

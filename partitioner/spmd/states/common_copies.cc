@@ -35,7 +35,22 @@ void ForEachOperand(const Program& program, absl::Span<const InstrId> order, con
   }
 }
 
+int OpsWithRules(const Program& program, RuleTable& rules) {
+  int ops = 0;
+  for (int i = 0; i < program.module.num_instructions(); ++i) {
+    const InstrId id(static_cast<uint32_t>(i));
+    ops += program.annotation[i] == AnnotationKind::kNone && rules.op_class(id) == OpClass::kRule;
+  }
+  return ops;
+}
+
 }  // namespace
+
+bool TriesCommonCopies(const Program& program, RuleTable& rules, const SpmdOptions& options) {
+  constexpr int kMostOps = 250;
+  if (program.num_partitions == 1 || options.search == StateSearch::kNone) return false;
+  return options.search == StateSearch::kAll || OpsWithRules(program, rules) <= kMostOps;
+}
 
 std::vector<CommonCopy> CopiesMadeBy(const Program& program, absl::Span<const InstrId> order,
                                      const Plan& plan) {
@@ -71,8 +86,9 @@ std::vector<CommonCopy> CopiesOfAll(const Program& program, absl::Span<const Ins
 absl::Status ChooseCommonCopies(const Program& program, RuleTable& rules,
                                 const SpmdOptions& options, PlanMemo& memo,
                                 PropagationResult* propagation, Plan* plan) {
-  constexpr int kFewOps = 60;
+  constexpr int kFewOps = 40;
   constexpr double kWorthwhile = 0.005, kLess = 0.67;
+  if (!TriesCommonCopies(program, rules, options)) return absl::OkStatus();
   const double bytes = plan->bytes, seconds = plan->seconds;
   const size_t fallbacks = plan->fallbacks.size();
   const auto attempt = [&](absl::Span<const CommonCopy> more) -> absl::Status {
@@ -93,7 +109,7 @@ absl::Status ChooseCommonCopies(const Program& program, RuleTable& rules,
       InCanonicalOrder(module, PartitionedComputations(program, ComputationPostOrder(module)));
   const std::vector<CommonCopy> known = CopiesMadeBy(program, order, *plan);
   if (!known.empty()) SHARDCALL_RETURN_IF_ERROR(attempt(known));
-  if (module.num_instructions() > kFewOps) return absl::OkStatus();
+  if (OpsWithRules(program, rules) > kFewOps) return absl::OkStatus();
   for (const CommonCopy& copy : CopiesOfAll(program, order, *plan)) {
     SHARDCALL_RETURN_IF_ERROR(attempt(absl::MakeConstSpan(&copy, 1)));
   }

@@ -26,6 +26,10 @@ std::vector<CommonCopy> CopiesMadeBy(const Program& program, absl::Span<const In
 std::vector<CommonCopy> CopiesOfAll(const Program& program, absl::Span<const InstrId> order,
                                     const Plan& plan);
 
+// Whether copies are looked for in such a program: by its ops that have rules, of which it has as
+// many where its shardings are stated.
+bool TriesCommonCopies(const Program& program, RuleTable& rules, const SpmdOptions& options);
+
 // Lets ops know of the copies that others make in `plan`, which was made of `propagation` without
 // common copies; in a program of few ops, of any value that several read. Both are replaced if that
 // takes less time. What is chosen depends on the states of the values alone, so it is found again

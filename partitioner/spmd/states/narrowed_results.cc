@@ -2,9 +2,9 @@
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/spmd/plan/sources.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -25,7 +25,8 @@ class Narrowing {
         cost_(cost),
         plan_(*plan),
         read_(program.leaves.num_leaves()),
-        uses_(program.module.num_instructions()) {}
+        uses_(program.module.num_instructions()),
+        callers_(program.module.num_computations()) {}
 
   void Run() {
     const std::vector<CompId> order =
@@ -61,7 +62,7 @@ class Narrowing {
       const auto callees = CalledComputations(module_, module_.instr(id));
       for (size_t c = 0; c < callees.size(); ++c) {
         const bool condition = kind == PlanKind::kWhile && c == 1;
-        if (!condition) callers_.emplace_back(callees[c], id);
+        if (!condition) callers_[callees[c].value].push_back(id);
       }
     }
   }
@@ -73,13 +74,11 @@ class Narrowing {
       for (int k = 0; k < num_leaves; ++k) Note(root, k, plan_.outputs[k]);
       return;
     }
-    bool called = false;
-    for (const auto& [callee, caller] : callers_) {
-      if (callee != comp) continue;
-      called = true;
+    for (const InstrId caller : callers_[comp.value]) {
       const Decision& d = *plan_.ops[caller.value].decision;
       for (int k = 0; k < num_leaves; ++k) Note(root, k, d.produced[k]);
     }
+    const bool called = !callers_[comp.value].empty();
     for (int k = 0; !called && k < num_leaves; ++k) NoteOther(root, k);
   }
 
@@ -254,9 +253,9 @@ class Narrowing {
   Context& context_;
   const CostModel& cost_;
   Plan& plan_;
-  std::vector<Read> read_;      // by canonical leaf
-  std::vector<uint32_t> uses_;  // by instruction
-  std::vector<std::pair<CompId, InstrId>> callers_;
+  std::vector<Read> read_;                                // by canonical leaf
+  std::vector<uint32_t> uses_;                            // by instruction
+  std::vector<absl::InlinedVector<InstrId, 1>> callers_;  // by computation
 };
 
 }  // namespace

@@ -134,7 +134,8 @@ TEST_F(CheckedCalls, AreAlsoMadeInTheProgramsSizes) {
     const int64_t m = in[0].dims[0], n = in[0].dims[1];
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        F(out[0])[i * n + j] = F(in[0])[i * n + j] + (i >= 64 ? F(in[0])[(i - 64) * n + j] : 0);
+        F(out[0])[i * n + j] = F(in[0])[i * n + j] + F(in[0])[i * n];
+        if (i >= 64) F(out[0])[i * n + j] += F(in[0])[(i - 64) * n + j];
       }
     }
     return absl::OkStatus();

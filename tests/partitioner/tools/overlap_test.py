@@ -26,8 +26,9 @@ ENTRY main {
   y = f32[256,512] parameter(0), sharding={devices=[1,4]<=[4]}
   w = f32[512,512] parameter(1), sharding={devices=[4,1]<=[4]}
   x = f32[256,512] parameter(2), sharding={devices=[1,4]<=[4]}
+  z = f32[256,512] parameter(3), sharding={replicated}
   sum = f32[256,512] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}
-  dw = f32[512,512] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}, sharding={devices=[4,1]<=[4]}
+  dw = f32[512,512] dot(x, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}, sharding={devices=[4,1]<=[4]}
   act = f32[256,512] negate(sum), sharding={replicated}
   ROOT out = (f32[256,512], f32[512,512]) tuple(act, dw), sharding={{replicated}, {devices=[4,1]<=[4]}}
 }
@@ -42,7 +43,7 @@ body {
   w = f32[256,256] get-tuple-element(t), index=2
   dw = f32[256,256] get-tuple-element(t), index=3
   total = f32[128,256] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}
-  next = f32[128,256] tanh(total), sharding={devices=[1,2]<=[2]}
+  next = f32[128,256] tanh(total), sharding={replicated}
   grad = f32[256,256] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}, sharding={devices=[2,1]<=[2]}
   acc = f32[256,256] add(dw, grad), sharding={devices=[2,1]<=[2]}
   one = s32[] constant(1)
@@ -58,7 +59,7 @@ go {
 }
 
 ENTRY main {
-  y = f32[128,256] parameter(0), sharding={devices=[1,2]<=[2]}
+  y = f32[128,256] parameter(0), sharding={replicated}
   w = f32[256,256] parameter(1), sharding={devices=[2,1]<=[2]}
   zero = s32[] constant(0)
   t = (s32[], f32[128,256], f32[256,256], f32[256,256]) tuple(zero, y, w, w)
