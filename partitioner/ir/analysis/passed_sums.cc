@@ -12,11 +12,15 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
+// What a broadcast repeats; all else as it is.
+InstrId Repeated(const Module& m, InstrId id) {
+  return m.instr(id).opcode == Opcode::kBroadcast ? m.operand(id, 0) : id;
+}
+
 // The number that all elements of a float array are, where a constant says so; else NaN.
 double ConstantOf(const Module& m, InstrId id) {
-  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
   double number = std::numeric_limits<double>::quiet_NaN();
-  const Literal* const literal = ScalarLiteral(m, id);
+  const Literal* const literal = ScalarLiteral(m, Repeated(m, id));
   if (literal == nullptr || !IsFloat(literal->shape->element_type())) return number;
   LoadFloats(literal->shape->element_type(), literal->data.data(), 1, &number);
   return number;
@@ -24,8 +28,7 @@ double ConstantOf(const Module& m, InstrId id) {
 
 // Whether all elements are a constant zero.
 bool IsZero(const Module& m, InstrId id) {
-  if (m.instr(id).opcode == Opcode::kBroadcast) id = m.operand(id, 0);
-  return IsIdentityConstant(m, id, Opcode::kAdd);
+  return IsIdentityConstant(m, Repeated(m, id), Opcode::kAdd);
 }
 
 // Whether the result is as wide as the operand, so that sums are no less exact. Those of other

@@ -73,12 +73,14 @@ bool PlanTable::TakeEqual(InstrId id) {
   d.produced = d.final = taken;
   SetDecision(id, PlanKind::kEqual, Keep(d));
   plan_.equal[id] = from;
-  for (int k = 0; k < shape->num_leaves(); ++k) {
-    const LeafId leaf = leaves_.canonical(from, k);
-    copies_.Set(leaves_.canonical(id, k),
-                copies_.AfterAnnotation(plan_.state[leaf.value], copies_.of(leaf), taken[k]));
-  }
+  for (int k = 0; k < shape->num_leaves(); ++k) TakeCopies(id, from, k, taken[k]);
   return true;
+}
+
+void PlanTable::TakeCopies(InstrId id, InstrId from, int k, const Sharding* state) {
+  const LeafId leaf = leaves_.canonical(from, k);
+  copies_.Set(leaves_.canonical(id, k),
+              copies_.AfterAnnotation(plan_.state[leaf.value], copies_.of(leaf), state));
 }
 
 const Sharding* PlanTable::Replicated(InstrId id, const Shape* shape) const {
@@ -263,8 +265,7 @@ void PlanTable::NoteResultCopies(InstrId id, PlanKind kind, const Decision& d) {
     const Sharding* made = d.produced[k];
     const LeafId now = leaves_.canonical(id, flat);
     if (kind == PlanKind::kIdentity && made != nullptr) {
-      const LeafId from = leaves_.canonical(module_.operand(id, 0), flat);
-      copies_.Set(now, copies_.AfterAnnotation(plan_.state[from.value], copies_.of(from), made));
+      TakeCopies(id, module_.operand(id, 0), flat, made);
       continue;
     }
     copies_.Set(now,

@@ -94,6 +94,9 @@ class PlanTable {
   // Charges the reshards of operands and results, and records the copies of operands.
   void ChargeReshards(InstrId id, PlanKind kind, const Decision& d);
   void NoteResultCopies(InstrId id, PlanKind kind, const Decision& d);
+  // Lets result k of `id`, which is stored as `state`, have what there is of leaf k of `from`, the
+  // same value.
+  void TakeCopies(InstrId id, InstrId from, int k, const Sharding* state);
   // Of result k of a manual boundary: what the devices have of its operand on the other side.
   void NoteCopiesAcross(InstrId id, size_t k, const Decision& d);
   // Whether later ops can use what its operands are resharded to: a callback chooses their

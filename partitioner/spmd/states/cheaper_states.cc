@@ -73,7 +73,7 @@ class Search {
         best_(graph_.values().size(), nullptr),
         propagated_fallbacks_(plan->fallbacks.size()),
         propagated_bytes_(plan->bytes),
-        worthwhile_seconds_((1 - kWorthwhile) * plan->seconds),
+        worthwhile_seconds_((1 - kWorthwhileSaving) * plan->seconds),
         propagated_seconds_(plan->seconds),
         most_memory_(MemoryOf(propagation)) {
     // Little memory does not matter, as long as no bound forbids it.
@@ -118,7 +118,7 @@ class Search {
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
-  static constexpr double kWorthwhile = 0.005, kLess = 0.67, kMuchLess = 0.45, kFewMore = 4;
+  static constexpr double kMuchLess = 0.45, kFewMore = 4;
   static constexpr double kMoreOfCopies = 1.6;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24, kMostBatchDims = 2;
@@ -188,7 +188,7 @@ class Search {
   bool IsDearer(const Plan& made) const {
     if (made.bytes <= propagated_bytes_) return false;
     const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
-    return made.seconds > (few ? kLess : kMuchLess) * propagated_seconds_;
+    return made.seconds > (few ? kTimeForBytes : kMuchLess) * propagated_seconds_;
   }
 
   // An axis in a dimension of the batch of products, as in attention whose heads or sequences are

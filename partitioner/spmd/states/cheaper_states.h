@@ -20,6 +20,10 @@
 namespace shardcall {
 inline namespace internal {
 
+// By how much of its time a plan has to be faster than the one it takes the place of, and what it
+// may take of that where it sends more bytes.
+inline constexpr double kWorthwhileSaving = 0.005, kTimeForBytes = 0.67;
+
 // Replaces the shardings of values in `propagation`, and its plan, by cheaper ones if there are
 // any, and notes in PropagationResult::propagated what these were. Parameters, results and
 // annotations keep theirs.

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/spmd/states/cheaper_states.h"
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/partitioner/spmd/states/state_graph.h"
 #include "shardcall/sharding/base/status.h"
@@ -87,7 +88,6 @@ absl::Status ChooseCommonCopies(const Program& program, RuleTable& rules,
                                 const SpmdOptions& options, PlanMemo& memo,
                                 PropagationResult* propagation, Plan* plan) {
   constexpr int kFewOps = 40;
-  constexpr double kWorthwhile = 0.005, kLess = 0.67;
   if (!TriesCommonCopies(program, rules, options)) return absl::OkStatus();
   const double bytes = plan->bytes, seconds = plan->seconds;
   const size_t fallbacks = plan->fallbacks.size();
@@ -97,8 +97,8 @@ absl::Status ChooseCommonCopies(const Program& program, RuleTable& rules,
     absl::StatusOr<Plan> made = MakeNarrowPlan(program, result, rules, options, &memo);
     if (!made.ok()) return CheckStop();
     const bool slower =
-        made->seconds >= std::min(plan->seconds * (1 - 1e-9), (1 - kWorthwhile) * seconds);
-    const bool dearer = made->bytes > bytes && made->seconds > kLess * seconds;
+        made->seconds >= std::min(plan->seconds * (1 - 1e-9), (1 - kWorthwhileSaving) * seconds);
+    const bool dearer = made->bytes > bytes && made->seconds > kTimeForBytes * seconds;
     if (slower || dearer || made->fallbacks.size() > fallbacks) return absl::OkStatus();
     *propagation = std::move(result);
     *plan = *std::move(made);

@@ -15,6 +15,11 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
+// Whether the op hands its operands to computations and takes its results from their roots.
+bool HandsOver(PlanKind kind) {
+  return kind == PlanKind::kWhile || kind == PlanKind::kConditional || kind == PlanKind::kCall;
+}
+
 class Narrowing {
  public:
   Narrowing(const Program& program, const CostModel& cost, Plan* plan)
@@ -57,8 +62,7 @@ class Narrowing {
     for (InstrId id : module_.comp(comp).instructions) {
       for (InstrId o : module_.operands(id)) ++uses_[o.value];
       const PlanKind kind = plan_.ops[id.value].kind;
-      if (kind != PlanKind::kWhile && kind != PlanKind::kConditional && kind != PlanKind::kCall)
-        continue;
+      if (!HandsOver(kind)) continue;
       const auto callees = CalledComputations(module_, module_.instr(id));
       for (size_t c = 0; c < callees.size(); ++c) {
         const bool condition = kind == PlanKind::kWhile && c == 1;
@@ -92,8 +96,7 @@ class Narrowing {
     }
     const bool annotation = op.kind == PlanKind::kIdentity;
     if (op.decision != nullptr && (annotation || op.kind == PlanKind::kRule)) Narrow(id);
-    const bool known = annotation || op.kind == PlanKind::kRule || op.kind == PlanKind::kWhile ||
-                       op.kind == PlanKind::kConditional || op.kind == PlanKind::kCall;
+    const bool known = annotation || op.kind == PlanKind::kRule || HandsOver(op.kind);
     const bool sources = ReadsSources(module_.instr(id).opcode);
     size_t flat = 0;
     for (const InstrId o : module_.operands(id)) {
@@ -227,12 +230,9 @@ class Narrowing {
     OpPlan& op = plan_.ops[id.value];
     Arena& arena = context_.arena();
     Decision* const made = arena.New<Decision>(*op.decision);
-    const auto with = [&](Decision::States states) {
-      std::vector<const Sharding*> changed(states.begin(), states.end());
-      changed[k] = state;
-      return arena.Copy(absl::MakeConstSpan(changed));
-    };
-    made->final = with(made->final);
+    std::vector<const Sharding*> states(made->final.begin(), made->final.end());
+    states[k] = state;
+    made->final = arena.Copy(absl::MakeConstSpan(states));
     op.decision = made;
     plan_.state[leaves_.canonical(id, k).value] = state;
     if (op.kind == PlanKind::kIdentity) {
