@@ -143,8 +143,7 @@ class Inliner {
   // An identity of `value` with the annotation of `from`, a call or a callee's parameter, which
   // inlining removes. `value` itself if there is no annotation.
   InstrId WithAnnotationOf(Frame& f, const Instruction& from, InstrId value) {
-    const bool annotated = from.sharding != nullptr || !Attribute(from, kSdySharding).empty();
-    if (!annotated || f.reducer || !from.shape->IsArray()) return value;
+    if (!IsAnnotated(from) || f.reducer || !from.shape->IsArray()) return value;
     Instruction identity = ShardingCallLike(out_.module.context(), from);
     if (identity.sharding != nullptr && !identity.sharding->named.manual.empty()) {
       // The call of a region's body: its manual axes are those of the region.
@@ -233,8 +232,28 @@ class Inliner {
     stack_[stack_.size() - 2].callees.push_back(made);
   }
 
+  static bool IsAnnotated(const Instruction& i) {
+    return i.sharding != nullptr || !Attribute(i, kSdySharding).empty();
+  }
+
+  // The element of a tuple that an inlined call gives back, which `i` takes out of it; invalid for
+  // all else. What uses it is so seen to use that value, and the tuple is often dead.
+  InstrId ElementOfCall(InstrId id, const Instruction& i) const {
+    if (i.opcode != Opcode::kGetTupleElement || IsAnnotated(i)) return InstrId();
+    if (old_.instr(old_.operand(id, 0)).opcode == Opcode::kTuple) return InstrId();
+    const InstrId tuple = cloner_.now(old_.operand(id, 0));
+    const Instruction& made = out_.module.instr(tuple);
+    if (made.opcode != Opcode::kTuple || IsAnnotated(made)) return InstrId();
+    return out_.module.operand(tuple, static_cast<int>(i.as<TupleIndexAttrs>().index));
+  }
+
   void Copy(InstrId id, const Instruction& i) {
     Frame& f = stack_.back();
+    if (const InstrId element = ElementOfCall(id, i); element.valid()) {
+      cloner_.Set(id, element);
+      ++f.next;
+      return;
+    }
     const InstrId made = Emit(f, i, cloner_.OperandsOf(id));
     if (!f.callees.empty()) {
       out_.module.mutable_instr(made).attrs = WithComputations(out_.module.context(), i, f.callees);
@@ -266,7 +285,10 @@ class Inliner {
       stack_.pop_back();
       return;
     }
-    out_.frames[f.frame_id].value = root;
+    // The tuple may be dead once its elements are taken.
+    const bool taken = root.valid() && out_.module.instr(root).opcode == Opcode::kTuple &&
+                       !out_.module.operands(root).empty();
+    out_.frames[f.frame_id].value = taken ? out_.module.operand(root, 0) : root;
     const InstrId call = f.call;
     stack_.pop_back();
     Frame& caller = stack_.back();

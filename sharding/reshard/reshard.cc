@@ -49,6 +49,8 @@ struct PlanKey {
 struct PlanCache {
   using Plans = absl::flat_hash_map<PlanKey, std::unique_ptr<ReshardPlan>>;
   Plans plans;
+  // PermutedShare, which is the same for all shapes.
+  absl::flat_hash_map<std::pair<const Sharding*, const Sharding*>, double> permuted;
   std::vector<Plans> of_other_links;  // somebody may have references to them
 };
 
@@ -132,6 +134,9 @@ bool HasCompositeAxis(const Sharding& s) {
   return absl::c_any_of(s.used(), [](const AxisRef& a) { return !IsPrime(a.size); });
 }
 
+// What a chain sends more than devices lack, as a share of it, is due to rounding.
+constexpr double kNothingToGain = 1e-9;
+
 // Appends the moves between shardings of one mesh with equal manual axes and cuts that nest. Where
 // these send more than has to be sent, parts of axes may move better than whole ones: from [a, b]
 // to [b, a] with a = 4 and b = 2, half of a goes to the other dimension first.
@@ -139,15 +144,16 @@ void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from,
                     ReshardPlan* plan) {
   std::vector<Move> moves;
   const int64_t states = context.Get<ReshardBudget>().states;
-  double cost = std::numeric_limits<double>::infinity();
-  if (!SearchReshard(context, global, from, to, &moves, states, /*fine=*/false, &cost)) {
+  double cost = std::numeric_limits<double>::infinity(), lacking = 0;
+  if (!SearchReshard(context, global, from, to, &moves, states, /*fine=*/false, &cost, &lacking)) {
     plan->greedy = true;
     GreedyReshard(context, global, from, to, &plan->moves);
     return;
   }
   Links& links = context.Get<Links>();
-  if (moves.size() > 1 && BytesOf(moves) > 1.1 * LowerBound(global, from, to) &&
-      (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
+  const double sent = BytesOf(moves);
+  if (moves.size() > 1 && sent > 1.1 * LowerBound(global, from, to) &&
+      sent > (1 + kNothingToGain) * lacking && (HasCompositeAxis(*from) || HasCompositeAxis(*to))) {
     std::vector<Move> finer;
     if (SearchReshard(context, global, from, to, &finer, std::min(states, kFineStates),
                       /*fine=*/true, &cost) &&
@@ -204,7 +210,10 @@ ReshardPlan MakePlan(Context& context, const Shape* global, const Sharding* from
     if (m.kind == MoveKind::kPermute) {
       m.bytes = static_cast<double>(LocalBytes(global, *m.before));
       if (links.backend().Has(Collective::kPermute)) {
-        m.bytes *= PermutedShare(*m.before, *m.after);
+        const auto [share, fresh] =
+            context.Get<PlanCache>().permuted.try_emplace({m.before, m.after});
+        if (fresh) share->second = PermutedShare(*m.before, *m.after);
+        m.bytes *= share->second;
       }
     }
     const Crossing over = links.Of(m);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,8 +11,8 @@
 namespace shardcall {
 inline namespace internal {
 
-size_t ReshardCompletion::Kept(int d, const std::string& atoms) const {
-  const std::string& want = target_[d];
+size_t ReshardCompletion::Kept(int d, const AtomList& atoms) const {
+  const AtomList& want = target_[d];
   const auto differ = std::mismatch(atoms.begin(), atoms.end(), want.begin(), want.end());
   size_t kept = differ.first - atoms.begin();
   while (kept > 0 && !(Fits(d, atoms, kept) && Fits(d, want, kept))) --kept;
@@ -44,8 +43,8 @@ std::vector<ReshardCompletion::Link> ReshardCompletion::Complete(const Lists& l,
 }
 
 void ReshardCompletion::ReducePartial() {
-  std::string kept, reduced;
-  for (char c : at_[rank()]) (Has(target_[rank()], c) ? kept : reduced).push_back(c);
+  AtomList kept, reduced;
+  for (Atom c : at_[rank()]) (Has(target_[rank()], c) ? kept : reduced).push_back(c);
   if (reduced.empty()) return;
   Lists next = at_;
   next[rank()] = kept;
@@ -53,8 +52,8 @@ void ReshardCompletion::ReducePartial() {
 }
 
 void ReshardCompletion::DropToPartial() {
-  std::string made;
-  for (char c : target_[rank()]) {
+  AtomList made;
+  for (Atom c : target_[rank()]) {
     if (!Has(at_[rank()], c)) made.push_back(c);
   }
   if (made.empty()) return;
@@ -72,12 +71,12 @@ bool ReshardCompletion::SameSizes() const {
 // The atoms that follow in the target of a dimension, as far as they are free.
 bool ReshardCompletion::Slice() {
   for (int d = 0; d < rank(); ++d) {
-    const std::string& want = target_[d];
+    const AtomList& want = target_[d];
     const size_t have = at_[d].size();
     if (Kept(d, at_[d]) != have) continue;
     size_t end = have;
     while (end < want.size() && IsFree(at_, want[end])) ++end;
-    const std::string cut = want.substr(0, end), atoms = cut.substr(have);
+    const AtomList cut = want.substr(0, end), atoms = cut.substr(have);
     // What could not stay when the rest follows would only be gathered again.
     if (atoms.empty() || Kept(d, cut) != end) continue;
     Step slice{MoveKind::kSlice, atoms, d};
@@ -94,10 +93,10 @@ bool ReshardCompletion::Slice() {
 bool ReshardCompletion::MoveToPlace() {
   for (int d = 0; d < rank(); ++d) {
     for (size_t kept = Kept(d, at_[d]); kept < at_[d].size(); ++kept) {
-      const std::string atoms = at_[d].substr(kept);
+      const AtomList atoms = at_[d].substr(kept);
       for (int q = 0; q < rank(); ++q) {
-        const std::string moved = at_[q] + atoms;
-        if (q == d || !StartsWith(target_[q], moved) || Kept(q, moved) != moved.size()) continue;
+        const AtomList moved = at_[q] + atoms;
+        if (q == d || !target_[q].StartsWith(moved) || Kept(q, moved) != moved.size()) continue;
         Lists next = at_;
         next[d].resize(kept);
         next[q] = moved;
@@ -116,14 +115,14 @@ bool ReshardCompletion::MoveToPlace() {
 
 bool ReshardCompletion::Permute() {
   if (SameSizes()) {
-    Add(target_, {MoveKind::kPermute, "", -1, -1, PermuteBytes(at_, target_)});
+    Add(target_, {MoveKind::kPermute, {}, -1, -1, PermuteBytes(at_, target_)});
     return true;
   }
   if (arranged_ || !at_[rank()].empty()) return false;
   arranged_ = true;
   Lists next;
   if (!Arrange(&next) || next == at_) return false;
-  Add(next, {MoveKind::kPermute, "", -1, -1, PermuteBytes(at_, next)});
+  Add(next, {MoveKind::kPermute, {}, -1, -1, PermuteBytes(at_, next)});
   return true;
 }
 
@@ -133,10 +132,10 @@ bool ReshardCompletion::Arrange(Lists* arranged) const {
   // What each dimension has room for, by size of the atoms.
   std::vector<std::vector<int64_t>> room(rank());
   for (int d = 0; d < rank(); ++d) {
-    for (char c : at_[d]) room[d].push_back(Size(std::string(1, c)));
+    for (Atom c : at_[d]) room[d].push_back(Size(c));
   }
-  const auto take = [&](int d, char c) {
-    const auto found = std::find(room[d].begin(), room[d].end(), Size(std::string(1, c)));
+  const auto take = [&](int d, Atom c) {
+    const auto found = std::find(room[d].begin(), room[d].end(), Size(c));
     if (found == room[d].end()) return false;
     room[d].erase(found);
     out[d].push_back(c);
@@ -145,30 +144,30 @@ bool ReshardCompletion::Arrange(Lists* arranged) const {
   // Those that wait, from the lowest to the highest: first what is gathered or becomes partial at
   // last, then the atoms of each dimension from the last to the first, in pieces that can move
   // together.
-  std::vector<std::string> pieces;
+  std::vector<AtomList> pieces;
   for (int d = 0; d < rank(); ++d) {
-    for (char c : at_[d]) {
-      if (IsFree(target_, c) || Has(target_[rank()], c)) pieces.push_back(std::string(1, c));
+    for (Atom c : at_[d]) {
+      if (IsFree(target_, c) || Has(target_[rank()], c)) pieces.push_back(AtomList{c});
     }
   }
   for (int q = 0; q < rank(); ++q) {
-    const std::string& want = target_[q];
+    const AtomList& want = target_[q];
     size_t placed = 0;
     while (placed < want.size() && !IsFree(at_, want[placed]) && take(q, want[placed])) ++placed;
-    std::vector<std::string> waiting;
+    std::vector<AtomList> waiting;
     for (bool follows = false; placed < want.size(); ++placed) {
       const bool free = IsFree(at_, want[placed]);
       if (!free && follows) {
         waiting.back().push_back(want[placed]);
       } else if (!free) {
-        waiting.push_back(std::string(1, want[placed]));
+        waiting.push_back(AtomList{want[placed]});
       }
       follows = !free;
     }
     pieces.insert(pieces.end(), waiting.rbegin(), waiting.rend());
   }
   // Each piece into one dimension, if one has room for all of it, else from its end in parts.
-  for (std::string& piece : pieces) {
+  for (AtomList& piece : pieces) {
     while (!piece.empty()) {
       size_t most = 0;
       int best = -1;
@@ -176,15 +175,15 @@ bool ReshardCompletion::Arrange(Lists* arranged) const {
         std::vector<int64_t> left = room[d];
         size_t fits = 0;
         for (; fits < piece.size(); ++fits) {
-          const char c = piece[piece.size() - 1 - fits];
-          const auto found = std::find(left.begin(), left.end(), Size(std::string(1, c)));
+          const Atom c = piece[piece.size() - 1 - fits];
+          const auto found = std::find(left.begin(), left.end(), Size(c));
           if (found == left.end()) break;
           left.erase(found);
         }
         if (fits > most) most = fits, best = d;
       }
       if (best < 0) return false;
-      for (char c : piece.substr(piece.size() - most)) take(best, c);
+      for (Atom c : piece.substr(piece.size() - most)) take(best, c);
       piece.resize(piece.size() - most);
     }
   }
@@ -197,7 +196,7 @@ bool ReshardCompletion::PadToPartial() {
     while (kept > 0 && Has(target_[rank()], at_[d][kept - 1])) --kept;
     while (kept < at_[d].size() && !Nests(d, at_[d], kept)) ++kept;
     if (kept == at_[d].size()) continue;
-    const std::string atoms = at_[d].substr(kept);
+    const AtomList atoms = at_[d].substr(kept);
     Lists next = at_;
     next[d].resize(kept);
     next[rank()] += atoms;
@@ -216,7 +215,7 @@ void ReshardCompletion::GatherFewest() {
   }
   SHARDCALL_CHECK(cheapest >= 0);  // else all that is missing could be sliced
   const size_t kept = Kept(cheapest, at_[cheapest]);
-  const std::string atoms = at_[cheapest].substr(kept);
+  const AtomList atoms = at_[cheapest].substr(kept);
   Lists next = at_;
   next[cheapest].resize(kept);
   Step gather{MoveKind::kAllGather, atoms, cheapest, -1,

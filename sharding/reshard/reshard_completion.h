@@ -4,7 +4,6 @@
 #ifndef SHARDCALL_SHARDING_RESHARD_RESHARD_COMPLETION_H_
 #define SHARDCALL_SHARDING_RESHARD_RESHARD_COMPLETION_H_
 
-#include <string>
 #include <vector>
 
 #include "shardcall/sharding/reshard/reshard_moves.h"
@@ -31,7 +30,7 @@ class ReshardCompletion : public ReshardMoves {
   std::vector<Link> Complete(const Lists& l, double cost, double limit);
 
   // Of dimension d, the number of atoms that may stay when it is gathered and cut to its target.
-  size_t Kept(int d, const std::string& atoms) const;
+  size_t Kept(int d, const AtomList& atoms) const;
 
  private:
   void Add(const Lists& next, Step step);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -78,8 +77,8 @@ void Greedy::Finish(int k) {
 
 double Greedy::Remaining(const Lists& l) const {
   double local = LocalBytes(l), cost = 0;
-  std::string reduced, scattered;
-  for (char c : l[rank()]) {
+  AtomList reduced, scattered;
+  for (Atom c : l[rank()]) {
     if (Has(target_[rank()], c)) continue;
     (IsFree(target_, c) ? reduced : scattered).push_back(c);
   }
@@ -99,7 +98,7 @@ double Greedy::RemainingMoves(const Lists& l, double local) const {
   double movers = 0, excess = 0, gathers = 0, superfluous = 1;
   bool disorder = false, same = l[rank()].empty() && target_[rank()].empty();
   for (int d = 0; d < rank(); ++d) {
-    const std::string& want = target_[d];
+    const AtomList& want = target_[d];
     if (l[d] == want) continue;
     same = same && Size(l[d]) == Size(want);
     if (global_dim(d) % Size(l[d]) != 0 || global_dim(d) % Size(want) != 0) {
@@ -108,17 +107,17 @@ double Greedy::RemainingMoves(const Lists& l, double local) const {
     }
     double more = 1;      // shards, over those by the target's atoms that are in some dimension
     bool slices = false;  // an atom must be sliced into this dimension
-    for (char c : want) {
+    for (Atom c : want) {
       if (IsFree(l, c)) {
         slices = true;
       } else {
-        more /= static_cast<double>(Size(std::string(1, c)));
+        more /= static_cast<double>(Size(c));
       }
     }
     double largest = 1, wrong = 1;
-    std::string stay;
-    for (char c : l[d]) {
-      const double size = static_cast<double>(Size(std::string(1, c)));
+    AtomList stay;
+    for (Atom c : l[d]) {
+      const double size = static_cast<double>(Size(c));
       if (IsFree(target_, c)) {
         superfluous *= size;
         continue;
@@ -127,7 +126,7 @@ double Greedy::RemainingMoves(const Lists& l, double local) const {
       more *= size;
       largest = std::max(largest, size);
       if (!Has(want, c)) movers += local * (1 - 1 / size);
-      if (!StartsWith(want, stay)) wrong *= size;
+      if (!want.StartsWith(stay)) wrong *= size;
     }
     for (; more > 1; more /= largest) excess += local * (1 - 1 / largest);
     disorder = disorder || wrong > 1;

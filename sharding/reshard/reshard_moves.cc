@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -14,8 +13,7 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-constexpr char kSep = '|';
-constexpr char kAtomBase = '\x80' + 0;  // atoms are bytes above ASCII
+constexpr uint8_t kSep = '|', kAtomBase = 0x80;
 
 }  // namespace
 
@@ -30,7 +28,7 @@ ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding
   MakeAtoms(fine);
   start_ = ListsOf(from);
   target_ = ListsOf(to);
-  waypoints_.push_back(target_);
+  waypoints_.push_back({target_, SizesOf(target_)});
   for (int q = 0; q < rank(); ++q) {
     for (size_t k = 1; k <= target_[q].size(); ++k) {
       for (int d = 0; d < rank(); ++d) {
@@ -38,10 +36,16 @@ ReshardMoves::ReshardMoves(Context& context, const Shape* global, const Sharding
         Lists before = target_;
         before[d] += before[q].substr(before[q].size() - k);
         before[q].resize(before[q].size() - k);
-        waypoints_.push_back(std::move(before));
+        waypoints_.push_back({before, SizesOf(before)});
       }
     }
   }
+}
+
+ReshardMoves::Sizes ReshardMoves::SizesOf(const Lists& l) const {
+  Sizes out;
+  for (int d = 0; d < rank(); ++d) out.push_back(Size(l[d]));
+  return out;
 }
 
 ReshardMoves::Lists ReshardMoves::ListsOf(const Sharding* s) const {
@@ -84,26 +88,26 @@ void ReshardMoves::MakeAtoms(bool fine) {
           {static_cast<uint16_t>(axis), static_cast<uint32_t>(pre), static_cast<uint32_t>(rest)});
     }
   }
-  SHARDCALL_CHECK(atoms_.size() < 100);
+  SHARDCALL_CHECK(atoms_.size() <= AtomList::kCapacity);
 }
 
-std::string ReshardMoves::Atoms(absl::Span<const AxisRef> axes) const {
-  std::string out;
+AtomList ReshardMoves::Atoms(absl::Span<const AxisRef> axes) const {
+  AtomList out;
   for (AxisRef a : axes) {
     for (size_t i = 0; i < atoms_.size(); ++i) {
       const AxisRef& t = atoms_[i];
       if (t.axis == a.axis && t.pre_size >= a.pre_size &&
           int64_t{t.pre_size} * t.size <= int64_t{a.pre_size} * a.size) {
-        out.push_back(static_cast<char>(kAtomBase + i));
+        out.push_back(static_cast<Atom>(i));
       }
     }
   }
   return out;
 }
 
-AxisList ReshardMoves::Axes(const std::string& atoms) const {
+AxisList ReshardMoves::Axes(const AtomList& atoms) const {
   AxisList raw;
-  for (char c : atoms) raw.push_back(atoms_[static_cast<unsigned char>(c - kAtomBase)]);
+  for (Atom c : atoms) raw.push_back(atoms_[c]);
   return Canonical(*mesh_, raw);
 }
 
@@ -118,23 +122,13 @@ double ReshardMoves::Weight(const Step& step, const Lists& next) const {
   return weight > 0 ? weight : 1;
 }
 
-int64_t ReshardMoves::Size(char atom) const {
-  return atoms_[static_cast<unsigned char>(atom - kAtomBase)].size;
-}
-
-int64_t ReshardMoves::Size(const std::string& atoms) const {
-  int64_t n = 1;
-  for (char c : atoms) n *= Size(c);
-  return n;
-}
-
 ReshardMoves::Lists ReshardMoves::Split(const State& s) const {
   Lists out(1);
   for (uint8_t c : s) {
     if (c == kSep) {
       out.emplace_back();
     } else {
-      out.back().push_back(static_cast<char>(c));
+      out.back().push_back(c - kAtomBase);
     }
   }
   return out;
@@ -144,7 +138,7 @@ ReshardMoves::State ReshardMoves::Join(const Lists& l) const {
   State s;
   for (size_t i = 0; i < l.size(); ++i) {
     if (i) s.push_back(kSep);
-    for (char c : l[i]) s.push_back(static_cast<uint8_t>(c));
+    for (Atom c : l[i]) s.push_back(c + kAtomBase);
   }
   return s;
 }
@@ -169,8 +163,8 @@ Move ReshardMoves::MakeMove(const Step& step, const State& before, const State& 
           step.exchanges};
 }
 
-bool ReshardMoves::AddRetile(const Lists& l, int d, const std::string& major,
-                             const std::string& minor, bool gathered, Step* step) const {
+bool ReshardMoves::AddRetile(const Lists& l, int d, const AtomList& major, const AtomList& minor,
+                             bool gathered, Step* step) const {
   if (Nests(d, major, minor)) return true;
   if (!Fits(d, major, minor)) return false;
   const int64_t coarse = Tile(d, major), fine = Tile(d, major + minor) * Size(minor);
@@ -186,8 +180,8 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
   const double local = LocalBytes(l);
   for (int d = 0; d < rank(); ++d) {
     for (size_t k = 1; k <= l[d].size(); ++k) {
-      const std::string major = l[d].substr(0, l[d].size() - k);
-      const std::string minor = l[d].substr(l[d].size() - k);
+      const AtomList major = l[d].substr(0, l[d].size() - k);
+      const AtomList minor = l[d].substr(l[d].size() - k);
       const double g = Size(minor);
       Lists next = l;
       next[d] = major;
@@ -198,7 +192,7 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
       }
       for (int q = 0; q < rank(); ++q) {
         if (q == d) continue;
-        if (!std::all_of(minor.begin(), minor.end(), [&](char c) { return Has(target_[q], c); })) {
+        if (!std::all_of(minor.begin(), minor.end(), [&](Atom c) { return Has(target_[q], c); })) {
           continue;
         }
         Lists moved = next;
@@ -214,19 +208,19 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
 }
 
 void ReshardMoves::ExpandSlices(const Lists& l) {
-  for (const Lists& wanted : waypoints_) {
+  for (const Waypoint& wanted : waypoints_) {
     if (!l[rank()].empty() || !target_[rank()].empty()) break;
     bool fewer = true;  // no dimension has to be gathered
-    for (int d = 0; d < rank(); ++d) fewer = fewer && Size(wanted[d]) % Size(l[d]) == 0;
+    for (int d = 0; d < rank(); ++d) fewer = fewer && wanted.sizes[d] % sizes_[d] == 0;
     for (int d = 0; fewer && d < rank(); ++d) ExpandToSize(l, d, wanted);
   }
   for (int d = 0; d < rank(); ++d) {
-    if (!StartsWith(target_[d], l[d])) {
+    if (!target_[d].StartsWith(l[d])) {
       ExpandToPermutedSlice(l, d);
       continue;
     }
     for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
-      const std::string minor = target_[d].substr(l[d].size(), k);
+      const AtomList minor = target_[d].substr(l[d].size(), k);
       if (!IsFree(l, minor.back())) break;
       Step slice{MoveKind::kSlice, minor, d};
       if (!AddRetile(l, d, l[d], minor, /*gathered=*/false, &slice)) continue;
@@ -241,8 +235,8 @@ void ReshardMoves::ExpandSlices(const Lists& l) {
 // that lack, in whatever order, it sends less in the permute that orders them, and in the gather
 // that drops those which the target does not have.
 void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
-  std::string minor;
-  for (char c : target_[d]) {
+  AtomList minor;
+  for (Atom c : target_[d]) {
     if (Has(l[d], c)) continue;
     if (!IsFree(l, c)) return;
     minor.push_back(c);
@@ -257,13 +251,13 @@ void ReshardMoves::ExpandToPermutedSlice(const Lists& l, int d) {
 // Cut by atoms that are free, whichever they are, into as many parts as a waypoint has: one permute
 // of such parts then brings each to its place there. From [{}, b] to [b, a] with b = 2 and a = 4,
 // the halves of a cut both dimensions first, and no more than the shards of the target move.
-void ReshardMoves::ExpandToSize(const Lists& l, int d, const Lists& wanted) {
-  const int64_t have = Size(l[d]), want = Size(wanted[d]);
+void ReshardMoves::ExpandToSize(const Lists& l, int d, const Waypoint& wanted) {
+  const int64_t have = sizes_[d], want = wanted.sizes[d];
   if (have >= want || want % have != 0) return;
-  std::string minor;
+  AtomList minor;
   int64_t rest = want / have;
-  const auto take = [&](const std::string& atoms) {
-    for (char c : atoms) {
+  const auto take = [&](const AtomList& atoms) {
+    for (Atom c : atoms) {
       const int64_t size = Size(c);
       if (size > rest || rest % size != 0 || Has(minor, c) || !IsFree(l, c)) continue;
       minor.push_back(c);
@@ -271,8 +265,8 @@ void ReshardMoves::ExpandToSize(const Lists& l, int d, const Lists& wanted) {
     }
   };
   // First those that stay at their place.
-  take(Minor(wanted[d], rest));
-  take(wanted[d]);
+  take(Minor(wanted.lists[d], rest));
+  take(wanted.lists[d]);
   for (int e = 0; e < rank(); ++e) take(target_[e]);
   for (int e = 0; e < rank(); ++e) take(start_[e]);
   Step slice{MoveKind::kSlice, minor, d};
@@ -283,10 +277,10 @@ void ReshardMoves::ExpandToSize(const Lists& l, int d, const Lists& wanted) {
 }
 
 void ReshardMoves::ExpandPartial(const Lists& l) {
-  const std::string& partial = l[rank()];
+  const AtomList& partial = l[rank()];
   const double local = LocalBytes(l);
-  std::string rest, drop;
-  for (char c : partial) {
+  AtomList rest, drop;
+  for (Atom c : partial) {
     (Has(target_[rank()], c) ? rest : drop).push_back(c);
   }
   if (!drop.empty()) {
@@ -297,17 +291,17 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
   // All-reduce one atom, so that the others can become a reduce-scatter, or because a reduction
   // that gathers parts is cheaper one axis at a time.
   if (drop.size() > 1) {
-    for (char c : drop) {
+    for (Atom c : drop) {
       Lists next = l;
-      next[rank()].erase(next[rank()].find(c), 1);
-      const std::string one(1, c);
+      next[rank()].erase(next[rank()].find(c));
+      const AtomList one{c};
       Try(next, {MoveKind::kAllReduce, one, -1, -1, ReduceBytes(one, local)});
     }
   }
   for (int d = 0; d < rank(); ++d) {
-    if (!StartsWith(target_[d], l[d])) continue;
+    if (!target_[d].StartsWith(l[d])) continue;
     for (size_t k = 1; l[d].size() + k <= target_[d].size(); ++k) {
-      const std::string minor = target_[d].substr(l[d].size(), k);
+      const AtomList minor = target_[d].substr(l[d].size(), k);
       if (!Has(drop, minor.back())) break;
       const double g = Size(minor);
       Step scatter{MoveKind::kReduceScatter, minor, d, -1,
@@ -315,16 +309,16 @@ void ReshardMoves::ExpandPartial(const Lists& l) {
       if (!AddRetile(l, d, l[d], minor, /*gathered=*/false, &scatter)) continue;
       Lists next = l;
       next[d] += minor;
-      for (char c : minor) next[rank()].erase(next[rank()].find(c), 1);
+      for (Atom c : minor) next[rank()].erase(next[rank()].find(c));
       Try(next, scatter);
     }
   }
 }
 
 void ReshardMoves::ExpandToPartial(const Lists& l) {
-  const std::string& wanted = target_[rank()];
-  std::string made;
-  for (char c : wanted) {
+  const AtomList& wanted = target_[rank()];
+  AtomList made;
+  for (Atom c : wanted) {
     if (IsFree(l, c)) made.push_back(c);
   }
   if (!made.empty()) {
@@ -334,8 +328,8 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
   }
   for (int d = 0; d < rank(); ++d) {
     for (size_t k = 1; k <= l[d].size(); ++k) {
-      const std::string major = l[d].substr(0, l[d].size() - k);
-      const std::string minor = l[d].substr(l[d].size() - k);
+      const AtomList major = l[d].substr(0, l[d].size() - k);
+      const AtomList minor = l[d].substr(l[d].size() - k);
       if (!Has(wanted, minor.front())) break;
       if (!Nests(d, major, minor)) continue;
       Lists next = l;
@@ -349,16 +343,16 @@ void ReshardMoves::ExpandToPartial(const Lists& l) {
 // Devices keep their shard whose coordinates are equal along every two atoms of which one takes the
 // place of the other.
 double ReshardMoves::PermuteBytes(const Lists& l, const Lists& next) const {
-  absl::InlinedVector<std::string, 4> groups;  // of atoms that agree
+  absl::InlinedVector<AtomList, 4> groups;  // of atoms that agree
   double share = 1;
   for (int d = 0; d < rank(); ++d) {
     size_t i = l[d].size(), j = next[d].size();
     while (i > 0 && j > 0) {
-      const char a = l[d][--i], b = next[d][--j];
+      const Atom a = l[d][--i], b = next[d][--j];
       if (Size(a) != Size(b)) return LocalBytes(l);  // not known in atoms
       if (a == b) continue;
-      const auto with = [&](char c) {
-        return absl::c_find_if(groups, [&](const std::string& g) { return Has(g, c); });
+      const auto with = [&](Atom c) {
+        return absl::c_find_if(groups, [&](const AtomList& g) { return Has(g, c); });
       };
       auto of_a = with(a), of_b = with(b);
       if (of_a != groups.end() && of_a == of_b) continue;
@@ -379,30 +373,24 @@ double ReshardMoves::PermuteBytes(const Lists& l, const Lists& next) const {
 }
 
 void ReshardMoves::TryPermute(const Lists& l, const Lists& next) {
-  if (next != l) Try(next, {MoveKind::kPermute, "", -1, -1, PermuteBytes(l, next)});
+  if (next != l) Try(next, {MoveKind::kPermute, {}, -1, -1, PermuteBytes(l, next)});
 }
 
 // To waypoints, and to the target with more atoms in some dimensions, which are then gathered.
 void ReshardMoves::ExpandToTarget(const Lists& l) {
   if (!l[rank()].empty() || !target_[rank()].empty()) return;
-  const auto as_large = [&](const Lists& other) {
-    for (int d = 0; d < rank(); ++d) {
-      if (Size(l[d]) != Size(other[d])) return false;
-    }
-    return true;
-  };
-  for (const Lists& waypoint : waypoints_) {
-    if (as_large(waypoint)) TryPermute(l, waypoint);
+  for (const Waypoint& waypoint : waypoints_) {
+    if (waypoint.sizes == sizes_) TryPermute(l, waypoint.lists);
   }
   Lists larger = target_;
   for (int d = 0; d < rank(); ++d) {
-    const int64_t have = Size(l[d]), want = Size(target_[d]);
+    const int64_t have = sizes_[d], want = waypoints_[0].sizes[d];
     if (have <= want || have % want != 0) continue;
-    for (char c : Minor(l[d], have / want)) {
+    for (Atom c : Minor(l[d], have / want)) {
       if (IsFree(larger, c)) larger[d].push_back(c);
     }
   }
-  if (larger != target_ && as_large(larger)) TryPermute(l, larger);
+  if (larger != target_ && SizesOf(larger) == sizes_) TryPermute(l, larger);
 }
 
 void ReshardMoves::ExpandPermutes(const Lists& l) {
@@ -415,20 +403,21 @@ void ReshardMoves::ExpandPermutes(const Lists& l) {
     if (l[d].size() < 2 || !l[rank()].empty()) continue;
     for (size_t i = 0; i + 1 < l[d].size(); ++i) {
       Lists next = l;
-      const char c = next[d][i];
-      next[d].erase(i, 1);
+      const Atom c = next[d][i];
+      next[d].erase(i);
       next[d].push_back(c);
-      Try(next, {MoveKind::kPermute, "", -1, -1, local});
+      Try(next, {MoveKind::kPermute, {}, -1, -1, local});
     }
     // The target's atoms first, so that a gather drops the others.
     Lists next = l;
     absl::c_stable_sort(next[d],
-                        [&](char a, char b) { return target_[d].find(a) < target_[d].find(b); });
-    if (next[d] != l[d]) Try(next, {MoveKind::kPermute, "", -1, -1, local});
+                        [&](Atom a, Atom b) { return target_[d].find(a) < target_[d].find(b); });
+    if (next[d] != l[d]) Try(next, {MoveKind::kPermute, {}, -1, -1, local});
   }
 }
 
 void ReshardMoves::Expand(const Lists& l) {
+  sizes_ = SizesOf(l);
   ExpandSlices(l);
   ExpandGathers(l);
   ExpandPartial(l);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -30,6 +30,7 @@ class Search final : public ReshardCompletion {
   }
 
   bool Run(int64_t max_states, double* cost, std::vector<Move>* moves);
+  double BytesLackingAtStart() const { return may_hold_identities_ ? 0 : BytesLacking(start_); }
 
  private:
   struct Node {
@@ -57,7 +58,7 @@ class Search final : public ReshardCompletion {
   // A lower bound of what is yet to be sent from state `l`, which is not the goal. Every chain ends
   // in a move to the goal, which costs something itself.
   double Left(const Lists& l) const {
-    return std::max(may_hold_identities_ ? 0 : BytesLacking(l), goal_bytes_) + 64;
+    return (may_hold_identities_ ? 0 : BytesLacking(l)) + goal_bytes_ + 64;
   }
   // Keeps the chain through `l`, the state that is being expanded, that simple rules complete, if
   // it is the cheapest one so far. It may begin with a permute that puts all axes in order, of
@@ -68,16 +69,30 @@ class Search final : public ReshardCompletion {
     std::push_heap(queue_.begin(), queue_.end());
   }
 
-  // What a device needs in the goal and may not hold in state `l`: two tiles of a dimension share
-  // the smaller of them at most.
+  // What a device needs in the goal and does not hold in state `l`, at least: each byte of it is
+  // sent by another device. Two tiles of a dimension share the smaller of them at most; on average
+  // over the devices, these tiles are of one place only where the coordinates are equal along atoms
+  // that stand at one place of them. Of a sum a device lacks all: there are parts of it elsewhere.
   double BytesLacking(const Lists& l) const {
-    double need = static_cast<double>(BitsOfElement()) / 8, held = need;
+    const double element = static_cast<double>(BitsOfElement()) / 8;
+    double need = element, average = element, held = element;
     for (int d = 0; d < rank(); ++d) {
-      const double have = Tile(d, l[d]), want = Tile(d, target_[d]);
-      need *= want;
-      held *= std::min(have, want);
+      const int64_t want = Tile(d, target_[d]);
+      need *= static_cast<double>(want);
+      average *= static_cast<double>(global_dim(d)) / static_cast<double>(Size(target_[d]));
+      held *= static_cast<double>(std::min(Tile(d, l[d]), want));
     }
-    return need - held;
+    if (!l[rank()].empty()) return average;
+    return std::max(need - held, average - held * ShareInPlace(l));
+  }
+  // Of the devices those whose coordinates are equal along every two atoms that stand at one place
+  // of a dimension in `l` and in the goal, where the tiles of these lie in each other.
+  double ShareInPlace(const Lists& l) const;
+  // Whether each tile of the one that has more of them lies in a tile of the other.
+  bool Nest(int d, const AtomList& a, const AtomList& b) const {
+    const int64_t many = std::max(Size(a), Size(b)), few = std::min(Size(a), Size(b));
+    return many % few == 0 &&
+           CeilDiv(global_dim(d), few) == CeilDiv(global_dim(d), many) * (many / few);
   }
 
   Node at_;  // the node that is being expanded
@@ -89,6 +104,32 @@ class Search final : public ReshardCompletion {
   std::vector<Node>& queue_;
   absl::flat_hash_map<State, Reached>& best_;
 };
+
+double Search::ShareInPlace(const Lists& l) const {
+  double share = 1;
+  Atom equal[AtomList::kCapacity];  // by atom: one whose coordinate is the same, or itself
+  bool any = false;
+  const auto first = [&](Atom a) {
+    while (equal[a] != a) a = equal[a];
+    return a;
+  };
+  for (int d = 0; d < rank(); ++d) {
+    const AtomList& is = l[d];
+    const AtomList& wanted = target_[d];
+    if (is == wanted || is.empty() || wanted.empty() || !Nest(d, is, wanted)) continue;
+    for (size_t k = 0; k < std::min(is.size(), wanted.size()); ++k) {
+      if (is[k] == wanted[k]) continue;
+      if (Size(is[k]) != Size(wanted[k])) break;  // what follows stands at other places
+      if (!any) std::iota(equal, equal + num_atoms(), Atom{0});
+      any = true;
+      const Atom a = first(is[k]), b = first(wanted[k]);
+      if (a == b) continue;
+      equal[a] = b;
+      share /= static_cast<double>(Size(a));
+    }
+  }
+  return share;
+}
 
 void Search::Try(Lists next, const Step& step) {
   const double cost = Cost(at_.cost, next, step);
@@ -164,11 +205,14 @@ bool Search::Run(int64_t max_states, double* cost, std::vector<Move>* moves) {
 }  // namespace
 
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
-                   std::vector<Move>* moves, int64_t max_states, bool fine, double* cost) {
+                   std::vector<Move>* moves, int64_t max_states, bool fine, double* cost,
+                   double* lacking) {
   if (from == to) return true;
   double any = std::numeric_limits<double>::infinity();
-  return Search(context, global, from, to, fine)
-      .Run(max_states, cost == nullptr ? &any : cost, moves);
+  Search search(context, global, from, to, fine);
+  const bool found = search.Run(max_states, cost == nullptr ? &any : cost, moves);
+  if (lacking != nullptr) *lacking = search.BytesLackingAtStart();
+  return found;
 }
 
 }  // namespace internal

@@ -38,7 +38,8 @@ struct ReshardBudget {
 // and cuts that nest. False, and nothing is appended, if that would take more than `max_states`
 // states. `fine`: of the moves of axes that are cut into parts of prime size. `cost`, where given:
 // only chains that cost less are sought, and it becomes the cost of the chain; nothing is appended
-// if there is none.
+// if there is none. `lacking`, where given: becomes the bytes that any chain sends at least, as far
+// as the search can tell.
 //
 // States are taken by what a chain through them costs at least: what has been sent, and what a
 // device still lacks (A*: Hart, Nilsson and Raphael, 1968). Chains that simple rules complete from
@@ -46,7 +47,7 @@ struct ReshardBudget {
 bool SearchReshard(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                    std::vector<Move>* moves,
                    int64_t max_states = std::numeric_limits<int64_t>::max(), bool fine = false,
-                   double* cost = nullptr);
+                   double* cost = nullptr, double* lacking = nullptr);
 
 // A chain that need not be the cheapest one, in time polynomial in axes and rank. A beam search
 // (Lowerre, "The Harpy speech recognition system", 1976): all moves are tried from the best states

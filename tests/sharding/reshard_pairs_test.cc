@@ -3,33 +3,13 @@
 // chain is found for each of them, and it sends little more than the devices lack.
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "shardcall/sharding/reshard/reshard.h"
+#include "tests/sharding/all_shardings.h"
 
 namespace shardcall {
 namespace {
-
-// All ways to place the axes of a mesh, each in a dimension or in none, in every order.
-std::vector<const Sharding*> AllShardings(Context& context, const BaseMesh* mesh, int rank) {
-  std::vector<ShardingBuilder> made = {ShardingBuilder(mesh, rank)};
-  for (int axis = 0; axis < mesh->num_axes(); ++axis) {
-    const size_t before = made.size();
-    for (size_t k = 0; k < before; ++k) {
-      for (int d = 0; d < rank; ++d) {
-        for (size_t at = 0; at <= made[k].dims[d].size(); ++at) {
-          ShardingBuilder with = made[k];
-          with.dims[d].insert(with.dims[d].begin() + at, mesh->FullAxis(axis));
-          made.push_back(with);
-        }
-      }
-    }
-  }
-  std::vector<const Sharding*> out;
-  for (const ShardingBuilder& b : made) out.push_back(b.Intern(context));
-  return out;
-}
 
 // The bytes of all pairs by the bytes that devices lack in all pairs. A mesh of k axes has more
 // than k^2 pairs that no single collective serves. Fails where the search for the cheapest chain is

@@ -26,25 +26,30 @@ bool WaitingSums::TakeRoom(InstrId sum, int64_t bytes) {
 }
 
 void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
-  std::vector<InstrId> todo = {addend};
+  std::vector<std::pair<InstrId, double>> todo = {{addend, 1}};
   while (!todo.empty()) {
-    const InstrId id = todo.back();
+    const auto [id, parts] = todo.back();
     todo.pop_back();
     if (!module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) continue;
+    if (const auto op = accumulators_.stack_ops.find(id); op != accumulators_.stack_ops.end()) {
+      const double stacked = RunsOf(accumulators_.stacks.at(op->second).loop);
+      todo.emplace_back(module_.operand(op->second, 1), parts * stacked);
+      continue;
+    }
     // What adds up elements makes a sum, too, whatever it passes on.
     const auto operands = module_.operands(id);
     const bool passes = !HasTrait(module_.instr(id).opcode, kTakesFlops | kCombinesElements);
     bool passed = false;
     for (int k = 0; passes && k < static_cast<int>(operands.size()); ++k) {
       if (!Passes(id, k)) continue;
-      todo.push_back(operands[k]);
+      todo.emplace_back(operands[k], parts);
       passed = true;
     }
     if (passed) continue;
     if (HasTrait(module_.instr(id).opcode, kAddsOperands)) {
-      todo.insert(todo.end(), operands.begin(), operands.end());
+      for (InstrId o : operands) todo.emplace_back(o, parts);
     } else {
-      made_for_[id] = sum;
+      made_for_[id] = {sum, parts};
     }
   }
 }
@@ -57,13 +62,23 @@ AccumulatedResult WaitingSums::AccumulatedFrom(InstrId id) {
     out.more_bytes = std::numeric_limits<int64_t>::max();
     return out;
   }
-  const Accumulator& a = accumulators_.at(found->second);
+  const auto& [sum, parts] = found->second;
+  const Accumulator& a = accumulators_.sums.at(sum);
   const Sharding* const wanted = table_.Wanted(a.loop, a.leaf);
-  out.share = 1 / std::max(1.0, RunsOfComputations(module_, a.loop, cost_.trip_count));
-  out.held_bytes = LocalBytes(module_.instr(found->second).shape, *wanted);
-  const auto taken = taken_.find(found->second);
-  out.more_bytes = Room() + (taken == taken_.end() ? 0 : taken->second);
+  out.share = 1 / std::max(1.0, RunsOf(a.loop));
+  const auto taken = taken_.find(sum);
+  const int64_t room = Room() + (taken == taken_.end() ? 0 : taken->second);
+  const auto of_part = [parts = parts](int64_t bytes) {
+    return static_cast<int64_t>(static_cast<double>(bytes) / std::max(1.0, parts));
+  };
+  out.held_bytes = of_part(LocalBytes(module_.instr(sum).shape, *wanted));
+  // The stack between takes as much again.
+  out.more_bytes = of_part(parts > 1 ? room / 2 : room);
   return out;
+}
+
+double WaitingSums::RunsOf(InstrId loop) const {
+  return RunsOfComputations(module_, loop, cost_.trip_count);
 }
 
 std::vector<InstrId> WaitingSums::AddendsOf(const Accumulator& accumulator) const {
@@ -93,7 +108,7 @@ bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
   }
   if (state == nullptr) return false;
   const Sharding* const wanted = table_.Wanted(loop, accumulator.leaf);
-  const double runs = RunsOfComputations(module_, loop, cost_.trip_count);
+  const double runs = RunsOf(loop);
   if (ReshardCost(id, state, wanted).seconds >= runs * seconds) return false;
   std::vector<const Decision*> steps;
   for (const Accumulator::Step& s : accumulator.steps) {
@@ -116,6 +131,67 @@ bool WaitingSums::PlanAccumulated(InstrId id, const ShardingRule& rule,
   ReadIn(body, accumulator.leaf, state);
   carried_[loop].push_back({accumulator.leaf, state});
   return true;
+}
+
+void WaitingSums::NoteStacked(InstrId id, const ShardingRule& rule) {
+  const InstrId part = module_.operand(id, 1);
+  const auto found = waiting_.find(part.value);
+  const Stack& stack = accumulators_.stacks.at(id);
+  if (found == waiting_.end() || !MayWait(stack.result)) return;
+  const Sharding* const state = found->second.later->produced[0];
+  const Decision* const later = OnPartial(id, rule, 1, state, nullptr);
+  if (later == nullptr || later->produced[0] != state) return;
+  const Decision& now = *table_.plan().ops[id.value].decision;
+  WaitingStack noted{{{id, later}}, state, found->second.seconds + now.seconds - later->seconds};
+  noted.seconds *= RunsOf(stack.loop);
+  const Shape* const shape = module_.instr(id).shape;
+  noted.more_bytes =
+      LocalBytes(shape, *state) - LocalBytes(shape, *table_.Wanted(stack.loop, stack.leaf));
+  for (InstrId o = part; o.valid();) {
+    if (const auto inner = stacks_.find(o); inner != stacks_.end()) return;
+    const Waiting& w = waiting_.at(o.value);
+    noted.ops.emplace_back(o, w.later);
+    o = w.before;
+  }
+  stacks_[stack.result] = std::move(noted);
+}
+
+void WaitingSums::NoteStack(InstrId id) {
+  const auto found = stacks_.find(id);
+  if (found == stacks_.end()) return;
+  if (found->second.more_bytes > Room() || !MayWait(id)) {
+    stacks_.erase(found);
+    return;
+  }
+  Decision read;
+  const Sharding* const state = found->second.state;
+  read.produced = read.final = absl::MakeConstSpan(&state, 1);
+  waiting_[id.value] = {table_.Keep(read), InstrId(), found->second.seconds};
+}
+
+void WaitingSums::WaitStacked(InstrId result, const WaitingStack& stack) {
+  const Stack& of = accumulators_.stacks.at(accumulators_.stack_ops.at(result));
+  const double runs = RunsOf(of.loop);
+  for (const auto& [op, later] : stack.ops) {
+    ChargeChange(op, later, runs);
+    table_.SetDecision(op, PlanKind::kRule, later);
+  }
+  room_ = std::max<int64_t>(0, Room() - std::max<int64_t>(0, stack.more_bytes));
+  const WhileAttrs& computations = module_.instr(of.loop).as<WhileAttrs>();
+  ReadIn(computations.body, of.leaf, stack.state);
+  ReadIn(computations.condition, of.leaf, stack.state);
+  Decision loop = *table_.plan().ops[of.loop.value].decision;
+  const auto in_state = [&](Decision::States states) {
+    States out(states.begin(), states.end());
+    out[of.leaf] = stack.state;
+    return out;
+  };
+  const States operands = in_state(loop.operands), produced = in_state(loop.produced),
+               final = in_state(loop.final);
+  loop.operands = operands;
+  loop.produced = produced;
+  loop.final = final;
+  table_.SetDecision(of.loop, PlanKind::kWhile, table_.Keep(loop));
 }
 
 void WaitingSums::ReadIn(CompId comp, int leaf, const Sharding* state) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 #include "shardcall/partitioner/ir/analysis/passed_sums.h"
 
@@ -24,13 +25,21 @@ class LoopSearch {
     for (int k = 0; k < module_.instr(loop_).shape->num_leaves(); ++k) {
       const LeafId last = leaves_.canonical(root, k);
       const InstrId sum = leaves_.instr(last);
-      if (!HasTrait(module_.instr(sum).opcode, kAddsOperands)) continue;
       const LeafId carried = leaves_.canonical(loop_, k);
+      if (HasTrait(module_.instr(sum).opcode, kReplacesPart)) {
+        // The part is one that nothing has read before.
+        const LeafId replaced = leaves_.canonical(module_.operand(sum, 0));
+        if (replaced == carried && Uses(carried) == 1 && Uses(last) == 1) {
+          out->stacks[sum] = {loop_, k, InstrId()};
+        }
+        continue;
+      }
+      if (!HasTrait(module_.instr(sum).opcode, kAddsOperands)) continue;
       if (IsCounted(sum, carried)) continue;
       Accumulator found{loop_, k, {}};
       // What is carried is read once, and the end of the body reads the sum.
       if (!Reaches(sum, carried, kMostSteps, &found.steps)) continue;
-      if (Uses(carried) == 1 && Uses(last) == 1) (*out)[sum] = std::move(found);
+      if (Uses(carried) == 1 && Uses(last) == 1) out->sums[sum] = std::move(found);
     }
   }
 
@@ -99,12 +108,44 @@ class LoopSearch {
   absl::flat_hash_map<LeafId, int> uses_;
 };
 
+// Keeps the stacks of which one get-tuple-element alone reads the result, and notes it.
+void FindResults(const Module& module, Accumulators* found) {
+  if (found->stacks.empty()) return;
+  absl::flat_hash_map<std::pair<InstrId, int>, InstrId> ops;  // by loop and leaf
+  absl::flat_hash_map<InstrId, bool> whole;  // by loop: whether others read its results
+  for (const auto& [op, stack] : found->stacks) {
+    ops[{stack.loop, stack.leaf}] = op;
+    whole[stack.loop] = absl::c_any_of(module.instr(stack.loop).shape->tuple(),
+                                       [](const Shape* s) { return s->IsTuple(); });
+  }
+  absl::flat_hash_map<InstrId, int> readers;  // by op: of its stack
+  for (uint32_t i = 0; i < module.num_instructions(); ++i) {
+    const InstrId id(i);
+    const bool element = module.instr(id).opcode == Opcode::kGetTupleElement;
+    for (InstrId o : module.operands(id)) {
+      const auto loop = whole.find(o);
+      if (loop == whole.end()) continue;
+      loop->second = loop->second || !element;
+      if (!element) continue;
+      const auto op = ops.find({o, static_cast<int>(module.instr(id).as<TupleIndexAttrs>().index)});
+      if (op == ops.end()) continue;
+      ++readers[op->second];
+      found->stacks[op->second].result = id;
+    }
+  }
+  absl::erase_if(found->stacks, [&](const auto& entry) {
+    return whole[entry.second.loop] || readers[entry.first] != 1;
+  });
+  for (const auto& [op, stack] : found->stacks) found->stack_ops[stack.result] = op;
+}
+
 }  // namespace
 
 Accumulators FindAccumulators(const Program& program, bool products) {
   Accumulators out;
   for (InstrId loop : LoopsWithOwnBody(program.module))
     LoopSearch(program, loop, products).Find(&out);
+  FindResults(program.module, &out);
   return out;
 }
 

@@ -5,6 +5,9 @@
 //
 // Example: a body that ends in tuple(..., add(get-tuple-element(p, 2), x)), where nothing else
 // reads element 2, accumulates the element.
+//
+// Beside them stacks: arrays of which each iteration of a loop replaces a part that it does not
+// read, as `scan` does with the results of its steps. The gradients of layers are stacked so.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_ACCUMULATORS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_ACCUMULATORS_H_
 
@@ -27,8 +30,19 @@ struct Accumulator {
   std::vector<Step> steps;  // elementwise; from what is carried to the last op that adds
 };
 
-// By the last op of the body that adds (a trait, kAddsOperands).
-using Accumulators = absl::flat_hash_map<InstrId, Accumulator>;
+struct Stack {
+  InstrId loop;
+  int leaf = 0;    // of what the loop carries
+  InstrId result;  // the get-tuple-element that alone reads the leaf after the loop
+};
+
+struct Accumulators {
+  absl::flat_hash_map<InstrId, Accumulator> sums;  // by the last op that adds (kAddsOperands)
+  // By the op that replaces a part of the first operand by the second (kReplacesPart), and by the
+  // `result`: that op.
+  absl::flat_hash_map<InstrId, Stack> stacks;
+  absl::flat_hash_map<InstrId, InstrId> stack_ops;
+};
 
 // All accumulators of a program. A body that several loops share has none. `products`: also those
 // that are scaled (PassesSum).

@@ -77,7 +77,10 @@ void Planner::PlanStructural(InstrId id) {
       table_.Finish(id, PlanKind::kConstant, table_.Keep(d));
       return;
     }
-    case Form::kAlias: plan_.ops[id.value] = {PlanKind::kAlias, nullptr}; return;
+    case Form::kAlias:
+      plan_.ops[id.value] = {PlanKind::kAlias, nullptr};
+      waiting_.NoteStack(id);
+      return;
     case Form::kWhile: {
       States carried;
       for (int k = 0; k < instr.shape->num_leaves(); ++k) carried.push_back(table_.Wanted(id, k));

@@ -19,7 +19,7 @@ WaitingSums::WaitingSums(const Program& program, const SpmdOptions& options, Pla
       table_(table),
       accumulators_(FindAccumulators(program, products_)),
       stores_sums_(table.WantsPartial()) {
-  for (const auto& [sum, a] : accumulators_) {
+  for (const auto& [sum, a] : accumulators_.sums) {
     for (InstrId addend : AddendsOf(a)) FindMakers(addend, sum);
   }
 }
@@ -32,8 +32,9 @@ WaitingSums::Cost WaitingSums::ReshardCost(InstrId id, const Sharding* from, con
 bool WaitingSums::MayWait(InstrId id) const {
   if (id == root_ || !module_.instr(id).shape->IsArray() || table_.num_uses(id) != 1) return false;
   const InstrId user = table_.last_user(id);
-  return HasTrait(module_.instr(user).opcode, kAddsOperands) ||
-         Passes(user, OperandNumber(user, id));
+  const int number = OperandNumber(user, id);
+  return HasTrait(module_.instr(user).opcode, kAddsOperands) || Passes(user, number) ||
+         (number == 1 && accumulators_.stacks.contains(user));
 }
 
 int WaitingSums::OperandNumber(InstrId id, InstrId operand) const {
@@ -54,10 +55,11 @@ const Decision* WaitingSums::OnPartial(InstrId id, const ShardingRule& rule, int
   if (adds && operand >= 0 && IsNarrowFloat(module_.instr(id).shape->element_type())) {
     return nullptr;
   }
+  const bool replaces = HasTrait(module_.instr(id).opcode, kReplacesPart);
   States operands;
   for (int t = 0; t < static_cast<int>(rule.operands.size()); ++t) {
     const Sharding* const whole = a.DimSharding(context, t);
-    const bool sum = operand < 0 || operand == t;
+    const bool sum = operand < 0 || operand == t || (replaces && t == 0);
     if ((sum || adds) && whole != dims) return nullptr;
     operands.push_back(sum || adds ? from : whole);
     const InstrId other = module_.operand(id, t);
@@ -115,8 +117,9 @@ bool WaitingSums::PlanSum(InstrId id, const ShardingRule& rule) {
   if (PlanPassed(id, rule)) return true;
   if (waiting_.empty() && !stores_sums_) return false;
   if (!HasTrait(module_.instr(id).opcode, kAddsOperands)) return false;
-  const auto accumulator = accumulators_.find(id);
-  if (accumulator != accumulators_.end()) return PlanAccumulated(id, rule, accumulator->second);
+  const auto accumulator = accumulators_.sums.find(id);
+  if (accumulator != accumulators_.sums.end())
+    return PlanAccumulated(id, rule, accumulator->second);
   const Sharding* state = nullptr;
   double seconds = 0;
   for (InstrId o : module_.operands(id)) {
@@ -145,20 +148,26 @@ double WaitingSums::Bits(InstrId id) const {
 double WaitingSums::ShareOfLess(InstrId id) const {
   constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
   if (!HasTrait(module_.instr(id).opcode, kMakesSums)) return 1;
-  double least = Bits(id);
+  double least = 1, made = Bits(id);
+  if (made == 0) return 1;
   InstrId sum = id;
   constexpr int kMost = 8;
   for (int k = 0; k < kMost && MayWait(sum); ++k) {
     const InstrId user = table_.last_user(sum);
+    if (const auto stack = accumulators_.stacks.find(user); stack != accumulators_.stacks.end()) {
+      made *= RunsOf(stack->second.loop);
+      sum = stack->second.result;
+      continue;
+    }
     const Opcode op = module_.instr(user).opcode;
     // Others may need what the sum's state does not give them.
     const bool runs = HasTrait(op, kElementwise) || op == Opcode::kTranspose ||
                       op == Opcode::kReshape || op == Opcode::kReduce;
     if (!runs || HasTrait(op, kAddsOperands)) break;
     sum = user;
-    least = std::min(least, Bits(sum));
+    least = std::min(least, Bits(sum) / made);
   }
-  return least == 0 ? 1 : least / Bits(id);
+  return least == 0 ? 1 : least;
 }
 
 void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
@@ -166,6 +175,7 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   if (op.kind != PlanKind::kRule || op.decision->rule == nullptr) return;
   const Decision& d = *op.decision;
   const Sharding* const produced = d.produced.empty() ? nullptr : d.produced[0];
+  if (!waiting_.empty() && accumulators_.stacks.contains(id)) NoteStacked(id, rule);
   const bool makes_sum = produced != nullptr && !produced->partial().empty();
   if ((!makes_sum && waiting_.empty() && !stores_sums_) || !MayWait(id)) return;
   if (makes_sum) {
@@ -187,8 +197,9 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     later.seconds -= saved.seconds;
     if (shared && accumulates) {
       later.saved -= (1 - accumulated.share) * saved.seconds;
-      TakeRoom(made_for_.at(id),
-               LocalBytes(module_.instr(id).shape, *produced) - accumulated.held_bytes);
+      const MadeFor& to = made_for_.at(id);
+      const int64_t more = LocalBytes(module_.instr(id).shape, *produced) - accumulated.held_bytes;
+      TakeRoom(to.sum, static_cast<int64_t>(static_cast<double>(more) * to.parts));
     }
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
@@ -236,15 +247,24 @@ void WaitingSums::ReduceLater(InstrId id, const ShardingRule& rule) {
 }
 
 void WaitingSums::Wait(InstrId id) {
+  const auto stack = stacks_.find(id);
+  if (stack != stacks_.end()) {
+    WaitStacked(id, stack->second);
+    return;
+  }
   const Waiting& w = waiting_.at(id.value);
   if (w.before.valid()) Wait(w.before);
   Set(id, w.later);
 }
 
-void WaitingSums::Set(InstrId id, const Decision* decision) {
+void WaitingSums::ChargeChange(InstrId id, const Decision* decision, double runs) {
   const Decision* const now = table_.plan().ops[id.value].decision;
-  if (now != nullptr) table_.Charge(-now->bytes, now->saved - now->seconds);
-  table_.Charge(decision->bytes, decision->seconds - decision->saved);
+  if (now != nullptr) table_.Charge(-runs * now->bytes, runs * (now->saved - now->seconds));
+  table_.Charge(runs * decision->bytes, runs * (decision->seconds - decision->saved));
+}
+
+void WaitingSums::Set(InstrId id, const Decision* decision) {
+  ChargeChange(id, decision, 1);
   table_.SetDecision(id, PlanKind::kRule, decision);
   table_.NoteCopies(id, PlanKind::kRule, *decision);
 }

@@ -14,7 +14,9 @@
 //
 // An accumulator of a loop (accumulators.h) waits for the loop's end: what an iteration adds to it
 // is not reduced. Gradients of micro-batches are reduced once, not once an iteration. The sum may
-// be held in larger shards until then, as long as that takes little memory.
+// be held in larger shards until then, as long as that takes little memory. Where a loop stacks
+// sums, the stack is one, and waits after the loop: gradients of layers, stacked by a loop over the
+// layers, are reduced once for all micro-batches.
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_WAITING_SUMS_H_
 
@@ -53,6 +55,8 @@ class WaitingSums {
   void ReduceLater(InstrId id, const ShardingRule& rule);
   // Remembers what the op, which is planned, would save if its result waited.
   void Note(InstrId id, const ShardingRule& rule);
+  // The same of a get-tuple-element that reads a stack of sums after its loop.
+  void NoteStack(InstrId id);
   // The states in which a loop, whose computations are planned, carries its leaves: those of
   // `states`, but for accumulators that wait.
   void SetCarried(InstrId loop, States* states);
@@ -66,9 +70,22 @@ class WaitingSums {
   struct Cost {
     double bytes, seconds;
   };
+  // A stack that may wait: the ops of its loop's body that make it, with their decisions then.
+  struct WaitingStack {
+    std::vector<std::pair<InstrId, const Decision*>> ops;
+    const Sharding* state;
+    double seconds;  // saved in all iterations
+    int64_t more_bytes;
+  };
+  // What an op's result is accumulated in: by the op that adds. `parts`: such results that the
+  // accumulator holds, by stacks between.
+  struct MadeFor {
+    InstrId sum;
+    double parts = 1;
+  };
   // Of a reshard of the result.
   Cost ReshardCost(InstrId id, const Sharding* from, const Sharding* to);
-  // Whether the result has one user, which may pass the sum on or add it.
+  // Whether the result has one user, which may pass the sum on, stack it or add it.
   bool MayWait(InstrId id) const;
   // The state of a value that is stored as a sum over devices: a parameter, or one that an
   // annotation leaves unreduced. Null for all others.
@@ -86,13 +103,19 @@ class WaitingSums {
   // none.
   int PassedOn(InstrId id) const;
   // The decision of an op that runs on partial operands in state `from`, one of them or all
-  // (operand -1); the result is as they are. Null if it does not run on these shards.
+  // (operand -1), or on both arrays of an op that replaces a part of one by the other; the result
+  // is as they are. Null if it does not run on these shards.
   const Decision* OnPartial(InstrId id, const ShardingRule& rule, int operand, const Sharding* from,
                             const Sharding* final);
   // What the steps of an accumulator add to it.
   std::vector<InstrId> AddendsOf(const Accumulator& accumulator) const;
   // Plans a sum with an accumulator, if it may wait.
   bool PlanAccumulated(InstrId id, const ShardingRule& rule, const Accumulator& accumulator);
+  // Remembers what an op that stacks a sum would save if the stack waited.
+  void NoteStacked(InstrId id, const ShardingRule& rule);
+  // Lets a stack, which is read by `result`, be a sum from the loop on.
+  void WaitStacked(InstrId result, const WaitingStack& stack);
+  double RunsOf(InstrId loop) const;
   // Lets the parameter of a loop's computation have that state of a leaf.
   void ReadIn(CompId comp, int leaf, const Sharding* state);
   // Notes of which ops the results are accumulated in this accumulator, before they are planned.
@@ -105,6 +128,9 @@ class WaitingSums {
   void Wait(InstrId id);
   // Decides the op, in place of what was decided for it, if anything was.
   void Set(InstrId id, const Decision* decision);
+  // Charges what changes so, of an op that runs `runs` times for each run of the computation that
+  // is planned.
+  void ChargeChange(InstrId id, const Decision* decision, double runs);
 
   const Program& program_;
   const Module& module_;
@@ -116,9 +142,10 @@ class WaitingSums {
   const Accumulators accumulators_;
   const bool stores_sums_;  // whether the program may have values that are stored so
   // The accumulator that an op's result is added to, maybe after other ops passed it on.
-  absl::flat_hash_map<InstrId, InstrId> made_for_;
-  absl::flat_hash_map<InstrId, int64_t> taken_;  // by accumulator: bytes of the room
-  int64_t room_ = -1;                            // less what is taken; -1: not known yet
+  absl::flat_hash_map<InstrId, MadeFor> made_for_;
+  absl::flat_hash_map<InstrId, int64_t> taken_;        // by accumulator: bytes of the room
+  int64_t room_ = -1;                                  // less what is taken; -1: not known yet
+  absl::flat_hash_map<InstrId, WaitingStack> stacks_;  // by the op that reads it after the loop
   // Accumulators that wait, by loop: leaves and their states.
   absl::flat_hash_map<InstrId, std::vector<std::pair<int, const Sharding*>>> carried_;
 };

@@ -47,6 +47,30 @@ TEST(ImportInline, CallsVanishAndEachCopyHasItsOwnNames) {
   EXPECT_EQ(p.module.comp(p.module.entry()).root, list[2]);
 }
 
+TEST(ImportInline, ElementsOfACallsTupleAreItsValues) {
+  const Program p = Import(R"hlo(HloModule test, num_partitions=8
+
+pair {
+  a = f32[4]{0} parameter(0)
+  b = f32[4]{0} negate(a)
+  c = f32[4]{0} sine(a)
+  ROOT t = (f32[4]{0}, f32[4]{0}) tuple(b, c)
+}
+
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  p = (f32[4]{0}, f32[4]{0}) call(x), to_apply=pair
+  b = f32[4]{0} get-tuple-element(p), index=0
+  c = f32[4]{0} get-tuple-element(p), index=1, sharding={devices=[8]<=[8]}
+  ROOT r = f32[4]{0} add(b, c)
+}
+)hlo");
+  const InstrId sum = p.module.comp(p.module.entry()).root;
+  EXPECT_EQ(p.module.instr(p.module.operand(sum, 0)).opcode, Opcode::kNegate);
+  // What says a sharding stays.
+  EXPECT_EQ(p.module.instr(p.module.operand(sum, 1)).opcode, Opcode::kGetTupleElement);
+}
+
 TEST(ImportInline, OpNamesAreThoseOfTheCallerBeforeTheirOwnAndFramesAreKept) {
   const Program p = Import(kTwoCalls);
   const Metadata* m = p.module.instr(FindInstr(p, "twice")).metadata;
@@ -183,8 +207,8 @@ ENTRY main {
   ROOT h = f32[4]{0} get-tuple-element(y), index=0
 }
 )");
+  EXPECT_EQ(p.module.num_instructions(), 2);  // x and read
   FindInstr(p, "read");
-  FindInstr(p, "unread");  // the tuple, which is read, names it
   const Program q = Import(R"(HloModule test
 sum {
   a = f32[] parameter(0)
