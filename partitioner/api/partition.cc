@@ -75,6 +75,7 @@ absl::Status CleanUp(const Plan& plan, LocalProgram* local, const PartitionOptio
     return std::max(plan.invariant_bytes,
                     RoomForLoops(EstimatePeakMemory(m), options.spmd.max_memory));
   }));
+  passes.push_back(MakeComposedPermutes());
   passes.push_back(MakeSharedPermutes());
   passes.push_back(MakeDeadCodeElimination());
   passes.push_back(MakeTransposedProducts());

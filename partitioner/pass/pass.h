@@ -87,6 +87,9 @@ inline namespace internal {
 // Computes products that are transposed as they are wanted (transposed_products.cc).
 std::unique_ptr<Pass> MakeTransposedProducts();
 
+// Runs a permute of what a permute gives as one (composed_permutes.cc).
+std::unique_ptr<Pass> MakeComposedPermutes();
+
 // Sends rows of a value that several permutes send between the same devices once
 // (shared_permutes.cc).
 std::unique_ptr<Pass> MakeSharedPermutes();

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/convert/device_lists.h"
 #include "shardcall/sharding/convert/subset_tiling.h"
 
 namespace shardcall {
@@ -32,7 +34,7 @@ bool IsTrivial(const Mesh& mesh, int64_t n) {
 // A base mesh under construction: the strides at which its axes are cut, ascending, each dividing
 // the next.
 struct Group {
-  DeviceOrder order;
+  LooseOrder devices;
   std::vector<int64_t> cuts;
 };
 
@@ -53,13 +55,25 @@ bool AddCuts(const TileRuns& tiles, Group* group) {
   return true;
 }
 
-absl::StatusOr<TileRuns> RunsOf(const HloSharding& s) {
-  if (s.is_list()) {
-    SHARDCALL_ASSIGN_OR_RETURN(DeviceOrder order, DeviceOrder::List(s.list));
-    return RunsOfTiles(order, s.tile);
-  }
-  SHARDCALL_ASSIGN_OR_RETURN(DeviceOrder order, DeviceOrder::Iota(s.reshape, s.perm));
-  return RunsOfTiles(order, s.tile);
+// Adds the tiling to the group, if it fits.
+bool Join(const DeviceTiling& tiling, Group* group) {
+  const std::optional<TileRuns> runs = RunsOver(group->devices.order, tiling);
+  if (runs.has_value() && AddCuts(*runs, group)) return true;
+  std::optional<LooseOrder> refined = RefinedBy(tiling, group->devices);
+  if (!refined.has_value()) return false;
+  const std::optional<TileRuns> then = RunsOver(refined->order, tiling);
+  if (!then.has_value() || !AddCuts(*then, group)) return false;
+  group->devices = *std::move(refined);
+  return true;
+}
+
+absl::StatusOr<DeviceTiling> TilingOf(const HloSharding& s) {
+  SHARDCALL_ASSIGN_OR_RETURN(const DeviceOrder order, s.is_list()
+                                                          ? DeviceOrder::List(s.list)
+                                                          : DeviceOrder::Iota(s.reshape, s.perm));
+  const bool copies =
+      !s.subgroups.empty() && s.subgroups.back() == HloSharding::Subgroup::kReplicated;
+  return DeviceTiling{RunsOfTiles(order, s.tile), copies ? s.tile.back() : 1};
 }
 
 // The part [pre, pre * size) of an axis that is made of `runs`. False if the
@@ -98,13 +112,16 @@ std::vector<int64_t> SizesOf(const Group& group) {
   return sizes;
 }
 
-bool Fits(const BaseMesh& base, const TileRuns& tiles) {
+// The tiles by positions of the base mesh; empty if they do not fit it.
+std::optional<TileRuns> FitTo(const BaseMesh& base, const DeviceTiling& tiling) {
+  std::optional<TileRuns> runs = RunsOver(base.order(), tiling);
+  if (!runs.has_value()) return std::nullopt;
   AxisList scratch;
-  return base.order() == tiles.order &&
-         std::all_of(tiles.dims.begin(), tiles.dims.end(), [&](const std::vector<Run>& dim) {
-           scratch.clear();
-           return AppendRuns(base, dim, &scratch);
-         });
+  for (const std::vector<Run>& dim : runs->dims) {
+    scratch.clear();
+    if (!AppendRuns(base, dim, &scratch)) return std::nullopt;
+  }
+  return runs;
 }
 
 absl::Status RankError(int rank, int found) {
@@ -148,21 +165,23 @@ absl::Status CheckCover(const Mesh& m) {
        .fix = "Give axes whose sizes multiply to the number of devices"});
 }
 
-// Calls `add` with the runs of each tiling in a program of `n` devices. Those over all devices come
-// first: the program's main mesh is one of theirs.
-template <typename Add>
-absl::Status EachRuns(absl::Span<const HloSharding> tilings, int64_t n, const Add& add) {
+// Each tiling in a program of `n` devices. Those over all devices come first: the
+// program's main mesh is one of theirs.
+absl::StatusOr<std::vector<DeviceTiling>> EachTiling(absl::Span<const HloSharding> tilings,
+                                                     int64_t n) {
+  std::vector<DeviceTiling> out;
   for (const bool subsets : {false, true}) {
     for (const HloSharding& t : tilings) {
       if (NamesSomeDevices(t, n) != subsets) continue;
       if (DevicesNamed(t) > n) return DeviceCountError("a tiling", n, DevicesNamed(t));
       const absl::StatusOr<HloSharding> all = subsets ? OverAllDevices(t, n) : t;
       if (!all.ok() || all->kind != HloSharding::Kind::kTiled) continue;
-      SHARDCALL_ASSIGN_OR_RETURN(const TileRuns runs, RunsOf(*all));
-      add(runs);
+      SHARDCALL_ASSIGN_OR_RETURN(DeviceTiling tiling, TilingOf(*all));
+      out.push_back(std::move(tiling));
     }
   }
-  return absl::OkStatus();
+  SortLists(&out);
+  return out;
 }
 
 }  // namespace
@@ -216,20 +235,20 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
   }
   std::vector<Group> groups;
   std::vector<BaseMesh> fixed;  // declared base meshes
-  auto add = [&](const TileRuns& tiles) {
+  auto add = [&](const DeviceTiling& tiling) {
     for (const BaseMesh& base : fixed) {
-      if (Fits(base, tiles)) return;
+      if (FitTo(base, tiling).has_value()) return;
     }
     for (Group& g : groups) {
-      if (g.order == tiles.order && AddCuts(tiles, &g)) return;
+      if (Join(tiling, &g)) return;
     }
-    groups.push_back({tiles.order, {1, n}});
-    SHARDCALL_CHECK(AddCuts(tiles, &groups.back()));
+    groups.push_back({OrderOf(tiling), {1, n}});
+    SHARDCALL_CHECK(AddCuts(tiling.runs, &groups.back()));
   };
   for (size_t k = 0; k < meshes_.size(); ++k) {
     const Mesh& m = meshes_[k];
     if (k == num_bases_) {
-      for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.order);
+      for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.devices.order);
     }
     if (m.maximal_device >= n) {
       return ToStatus({.code = "E163",
@@ -244,18 +263,19 @@ absl::StatusOr<MeshSet> MeshCollector::Finish(Context& context, int64_t num_devi
     if (m.num_devices() != n) {
       return DeviceCountError(absl::StrCat("mesh \"", m.name, "\""), n, m.num_devices());
     }
-    add(RunsOfTiles(m.order, AxisSizes(m)));
+    add({RunsOfTiles(m.order, AxisSizes(m))});
   }
   if (fixed.empty() && num_bases_ > 0) {
-    for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.order);
+    for (const Group& g : groups) fixed.emplace_back(SizesOf(g), g.devices.order);
   }
-  SHARDCALL_RETURN_IF_ERROR(EachRuns(tilings_, n, add));
-  if (groups.empty()) add({DeviceOrder::Identity(n), {}});
+  SHARDCALL_ASSIGN_OR_RETURN(const std::vector<DeviceTiling> tilings, EachTiling(tilings_, n));
+  for (const DeviceTiling& tiling : tilings) add(tiling);
+  if (groups.empty()) add({{DeviceOrder::Identity(n), {}}});
   MeshSet out;
   out.meshes_ = meshes_;
   std::vector<BaseMesh*> bases;
   for (const Group& g : groups) {
-    bases.push_back(InternBaseMesh(context, SizesOf(g), g.order));
+    bases.push_back(InternBaseMesh(context, SizesOf(g), g.devices.order));
     bases.back()->SetNames("", {});
     out.bases_.push_back(bases.back());
   }
@@ -286,11 +306,12 @@ const Mesh* MeshSet::FindMesh(absl::string_view name) const {
 absl::StatusOr<MeshSet::Placed> MeshSet::Place(const Mesh& mesh) const {
   Placed out;
   if (mesh.num_devices() == num_devices()) {
-    TileRuns runs = RunsOfTiles(mesh.order, AxisSizes(mesh));
+    const DeviceTiling tiles = {RunsOfTiles(mesh.order, AxisSizes(mesh))};
     for (const BaseMesh* base : bases_) {
-      if (!Fits(*base, runs)) continue;
+      std::optional<TileRuns> runs = FitTo(*base, tiles);
+      if (!runs.has_value()) continue;
       out.base = base;
-      out.axes = std::move(runs.dims);
+      out.axes = std::move(runs->dims);
       return out;
     }
   }
@@ -367,17 +388,16 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
     SHARDCALL_ASSIGN_OR_RETURN(const HloSharding all, OverAllDevices(s, num_devices()));
     return FromHlo(all, rank);
   }
-  SHARDCALL_ASSIGN_OR_RETURN(TileRuns runs, RunsOf(s));
+  SHARDCALL_ASSIGN_OR_RETURN(const DeviceTiling tiling, TilingOf(s));
   for (const BaseMesh* base : bases_) {
-    if (!(base->order() == runs.order)) continue;
-    bool fits = true;
+    const std::optional<TileRuns> runs = FitTo(*base, tiling);
+    if (!runs.has_value()) continue;
     out.mesh = base;
     out.manual.clear();
     out.unreduced.clear();
-    AxisList axes;
-    for (size_t t = 0; fits && t < runs.dims.size(); ++t) {
-      axes.clear();
-      fits = AppendRuns(*base, runs.dims[t], &axes);
+    for (size_t t = 0; t < runs->dims.size(); ++t) {
+      AxisList axes;
+      SHARDCALL_CHECK(AppendRuns(*base, runs->dims[t], &axes));
       axes = Canonical(*base, axes);
       if (static_cast<int>(t) < rank) {
         out.dims[t].axes = axes;
@@ -387,12 +407,11 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
         out.unreduced.insert(out.unreduced.end(), axes.begin(), axes.end());
       }
     }
-    if (!fits) continue;
     SHARDCALL_RETURN_IF_ERROR(SetReduction(s, &out));
     return out;
   }
   return DeviceCountError(absl::StrCat("the tiling ", s.Print()), num_devices(),
-                          runs.order.num_devices());
+                          tiling.runs.order.num_devices());
 }
 
 absl::StatusOr<ShardingConstraint> MeshSet::FromNamed(const NamedSharding& written,

@@ -4,7 +4,8 @@
 // the common refinement of all that use it: [2,4]<=[8] and [4,2]<=[8] give one base mesh with axes
 // 2,2,2. A tiling given by an iota expression uses the identity order if its tiles divide the iota
 // dimensions; explicit device lists, and tiles that do not divide, have a device order of their
-// own. Meshes whose cuts contradict each other (2x3 against 3x2) get separate base meshes.
+// own. A list that another one transposed gives has the order of that one. Meshes whose cuts
+// contradict each other (2x3 against 3x2) get separate base meshes.
 //
 // A tiling over some devices is converted as the one over all in which the others have copies.
 // Conversions are exact or fail: E162 for axes, E163 for a mesh, rank or device that does not fit

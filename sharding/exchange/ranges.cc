@@ -4,10 +4,20 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace {
+
+// How many messages an exchange may have in all. Where each of many shards needs a part of the
+// tiles of many others, which grows with the square of the devices, a gather takes less time.
+int64_t MostNeeds(int64_t num_shards) {
+  constexpr int64_t kAlways = 1 << 16, kOfEach = 8;
+  return std::max(kAlways, kOfEach * num_shards);
+}
 
 // Elements [from, from + size) of the tile of shard `source` that shard `target` needs.
 struct Need {
@@ -57,22 +67,34 @@ void AddOwnPart(const ShardRanges& r, std::vector<RangePart>* parts) {
   parts->push_back(std::move(part));
 }
 
+// What one collective-permute sends.
+struct Message {
+  int64_t size = 0;
+  std::vector<Need> needs;
+};
+
 // One message for the needs of each key, and more where a shard would send to several others in
 // one: sources and targets of a collective-permute are unique.
-std::vector<RangePart> Messages(const ShardRanges& r, const std::vector<Need>& needs) {
-  std::map<std::pair<int64_t, int64_t>, std::vector<Need>> messages;  // by key and round
-  std::map<std::pair<int64_t, int64_t>, int64_t> rounds;              // by key and source
+std::vector<Message> Messages(const std::vector<Need>& needs) {
+  std::map<std::pair<int64_t, int64_t>, Message> messages;           // by key and round
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> rounds;  // by key and source
   for (const Need& need : needs) {
-    messages[{need.key, rounds[{need.key, need.source}]++}].push_back(need);
+    Message& message = messages[{need.key, rounds[{need.key, need.source}]++}];
+    message.size = std::max(message.size, need.size);
+    message.needs.push_back(need);
   }
+  std::vector<Message> out;
+  for (auto& [key, message] : messages) out.push_back(std::move(message));
+  return out;
+}
+
+std::vector<RangePart> PartsOf(const ShardRanges& r, const std::vector<Message>& messages) {
   std::vector<RangePart> parts;
-  for (const auto& [key, message] : messages) {
-    int64_t size = 0;
-    for (const Need& need : message) size = std::max(size, need.size);
-    RangePart part = EmptyPart(r, size);
-    for (const Need& need : message) {
+  for (const Message& message : messages) {
+    RangePart part = EmptyPart(r, message.size);
+    for (const Need& need : message.needs) {
       part.pairs.push_back({need.source, need.target});
-      part.from[need.source] = std::min(need.from, r.tile - size);
+      part.from[need.source] = std::min(need.from, r.tile - message.size);
       part.to[need.target] = need.source * r.tile + part.from[need.source] - r.Start(need.target);
     }
     parts.push_back(std::move(part));
@@ -87,9 +109,47 @@ int64_t Length(const std::vector<RangePart>& parts) {
   return length;
 }
 
-bool IsBetter(const std::vector<RangePart>& a, const std::vector<RangePart>& b) {
+// The same of messages.
+int64_t Length(const std::vector<Message>& messages) {
+  int64_t length = 0;
+  for (const Message& m : messages) length += m.size;
+  return length;
+}
+
+bool IsBetter(const std::vector<Message>& a, const std::vector<Message>& b) {
   const int64_t x = Length(a), y = Length(b);
   return x != y ? x < y : a.size() < b.size();
+}
+
+// The messages that bring each shard what it needs of others, but for those to itself; of as many
+// as a gather, or of very many, none.
+bool AddMessages(const ShardRanges& r, int64_t gathered, std::vector<RangePart>* parts) {
+  constexpr int64_t kShare = 64;  // of the shards those that have a share in a message, at least
+  std::vector<Need> by_distance, by_place;
+  for (int64_t i = 0; i < r.num_shards; ++i) {
+    int64_t place = 0;
+    ForTilesOf(r, i, [&](int64_t j) {
+      Need need = NeedOf(r, i, j);
+      const int64_t k = place++;
+      if (i == j || need.size == 0) return;
+      need.key = j - i;
+      by_distance.push_back(need);
+      need.key = k;
+      by_place.push_back(need);
+    });
+    if (static_cast<int64_t>(by_place.size()) > MostNeeds(r.num_shards)) {
+      return false;
+    }
+  }
+  std::vector<Message> messages = Messages(by_distance), placed = Messages(by_place);
+  if (IsBetter(placed, messages)) messages = std::move(placed);
+  const int64_t length = Length(messages);
+  const int64_t entries = static_cast<int64_t>(messages.size()) * r.num_shards;
+  if ((length > 0 && length >= gathered) || entries > kShare * MostNeeds(r.num_shards)) {
+    return false;
+  }
+  *parts = PartsOf(r, messages);
+  return true;
 }
 
 // If ranges lie alike in the tiles of all shards: the parts by distance, each of one length on all
@@ -151,31 +211,19 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
     plan.parts = PartsOfRing(r);
     plan.in_a_row = true;
   } else if (r.IsAffine() && r.step == r.tile) {
-    plan.parts = PartsInARow(r, 2 * r.num_shards + 1);
+    plan.parts =
+        PartsInARow(r, std::min(2 * r.num_shards + 1, MostNeeds(r.num_shards) / r.num_shards));
     plan.in_a_row = !plan.parts.empty();
   }
+  const ExchangePlan gather{
+      .gather = true, .num_collectives = 1, .sent = static_cast<double>(gathered)};
   if (!plan.in_a_row) {
-    std::vector<Need> by_distance, by_place;
-    for (int64_t i = 0; i < r.num_shards; ++i) {
-      int64_t place = 0;
-      ForTilesOf(r, i, [&](int64_t j) {
-        Need need = NeedOf(r, i, j);
-        const int64_t k = place++;
-        if (i == j || need.size == 0) return;
-        need.key = j - i;
-        by_distance.push_back(need);
-        need.key = k;
-        by_place.push_back(need);
-      });
-    }
-    plan.parts = Messages(r, by_distance);
-    std::vector<RangePart> placed = Messages(r, by_place);
-    if (IsBetter(placed, plan.parts)) plan.parts = std::move(placed);
+    if (!AddMessages(r, gathered, &plan.parts)) return gather;
     AddOwnPart(r, &plan.parts);
   }
   const int64_t length = Length(plan.parts);
   if (!r.wraps && length > 0 && length >= gathered) {
-    return {.gather = true, .num_collectives = 1, .sent = static_cast<double>(gathered)};
+    return gather;
   }
   int64_t sent = 0;
   for (const RangePart& p : plan.parts) {

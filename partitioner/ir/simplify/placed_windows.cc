@@ -30,6 +30,34 @@ std::optional<CallExpansion> ReadPlacedSlice(const Module& m, InstrId id) {
                        }};
 }
 
+std::optional<CallExpansion> ReadSliceOfRow(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  const auto& attrs = i.as<SliceAttrs>();
+  Numbers starts(attrs.starts.begin(), attrs.starts.end());
+  Numbers limits(attrs.limits.begin(), attrs.limits.end());
+  Numbers strides(attrs.strides.begin(), attrs.strides.end());
+  bool any = false;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    if (strides[d] == 1 || i.shape->dim(static_cast<int>(d)) != 1) continue;
+    strides[d] = 1;
+    limits[d] = starts[d] + 1;
+    any = true;
+  }
+  if (!any || m.instr(m.operand(id, 0)).shape->IsDynamic()) return std::nullopt;
+  return CallExpansion{{i.shape}, [=](GraphBuilder& b, absl::Span<const InstrId> given) {
+                         return std::vector<InstrId>{b.Slice(given[0], starts, limits, strides)};
+                       }};
+}
+
+std::optional<CallExpansion> ReadUpdateOfAll(const Module& m, InstrId id) {
+  const Shape& all = *m.instr(id).shape;
+  const Shape& update = *m.instr(m.operand(id, 1)).shape;
+  if (all.IsDynamic() || update.IsDynamic() || update.dims() != all.dims()) return std::nullopt;
+  return CallExpansion{{&all}, [](GraphBuilder& b, absl::Span<const InstrId> given) {
+                         return std::vector<InstrId>{b.Unary(Opcode::kCopy, given[1])};
+                       }};
+}
+
 std::optional<CallExpansion> ReadPlacedScatter(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
   const auto operands = m.operands(i);

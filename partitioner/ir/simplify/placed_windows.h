@@ -17,6 +17,9 @@ inline namespace internal {
 // `x.at[1:-1].set(y)` of JAX is such a scatter.
 std::optional<CallExpansion> ReadPlacedSlice(const Module& module, InstrId dynamic_slice);
 std::optional<CallExpansion> ReadPlacedScatter(const Module& module, InstrId scatter);
+// A stride over one row is none, and a dynamic-update-slice of all is its update.
+std::optional<CallExpansion> ReadSliceOfRow(const Module& module, InstrId slice);
+std::optional<CallExpansion> ReadUpdateOfAll(const Module& module, InstrId dynamic_update_slice);
 
 // Rows at constant places with the same distance, as in `x[jnp.arange(0, 1024, 4)]`, are a strided
 // slice, perhaps reversed; a scatter to such rows (`x.at[::2].add(y)`) combines x with y, padded

@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/ir/simplify/batch_norms.h"
 #include "shardcall/partitioner/ir/simplify/merged_dims.h"
 #include "shardcall/partitioner/ir/simplify/placed_windows.h"
+#include "shardcall/partitioner/ir/simplify/separate_reduces.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -19,12 +20,15 @@ struct Reader {
   std::optional<CallExpansion> (*read)(const Module& module, InstrId id);
 };
 constexpr Reader kReaders[] = {
+    {Opcode::kSlice, ReadSliceOfRow},
     {Opcode::kDynamicSlice, ReadPlacedSlice},
+    {Opcode::kDynamicUpdateSlice, ReadUpdateOfAll},
     {Opcode::kGather, ReadGatherOfRows},
     {Opcode::kGather, ReadGatherOfParts},
     {Opcode::kScatter, ReadPlacedScatter},
     {Opcode::kScatter, ReadScatterOfRows},
     {Opcode::kScatter, ReadScatterOfParts},
+    {Opcode::kReduce, ReadSeparateReduces},
     {Opcode::kReduce, ReadReduceOfMerged},
     {Opcode::kDot, ReadDotOfMerged},
     {Opcode::kBatchNormTraining, ReadBatchNormTraining},

@@ -4,6 +4,7 @@
 // "model" becomes this device's [16,4]; one that leaves is all-gathered from the devices that
 // differ in "model". Axes that are not manual do not shard anything: their dimensions stay whole.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -218,13 +219,19 @@ absl::Status FromSdy(const LowerContext& context, bool enters, ManualData* data)
 // The dimensions of the global side's sharding. On entry it is on the operand, a `Sharding` call;
 // on exit it is on the call itself.
 absl::Status FromGspmd(const LowerContext& context, bool enters, ManualData* data) {
-  const Instruction& carrier =
-      enters ? context.module.instr(context.module.operands(context.instr)[0]) : context.instr;
-  if (context.num_operands() != 1 || carrier.sharding == nullptr) {
+  if (context.num_operands() != 1) return context.Error("E311", "one operand is needed");
+  const Instruction& operand = context.module.instr(context.module.operands(context.instr)[0]);
+  const Instruction& carrier = enters ? operand : context.instr;
+  if (carrier.sharding == nullptr) {
     return context.Error("E311", "there is no sharding that says how the array is split");
   }
+  // The inner side says which axes are manual; without subgroups all of them are.
+  const HloSharding* inside = (enters ? context.instr : operand).sharding;
+  const bool says = inside != nullptr && (inside->kind == HloSharding::Kind::kTiled ||
+                                          inside->kind == HloSharding::Kind::kNamed);
   MeshCollector collector;
   SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(*carrier.sharding));
+  if (says) SHARDCALL_RETURN_IF_ERROR(collector.AddTiling(*inside));
   Context scratch;
   SHARDCALL_ASSIGN_OR_RETURN(const MeshSet meshes,
                              collector.Finish(scratch, NumDevices(context.module)));
@@ -232,8 +239,15 @@ absl::Status FromGspmd(const LowerContext& context, bool enters, ManualData* dat
   const Shape& global = enters ? in : *context.instr.shape;
   SHARDCALL_ASSIGN_OR_RETURN(const ShardingConstraint constraint,
                              meshes.FromHlo(*carrier.sharding, global.rank()));
-  SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf, MakeLeaf(context, constraint, nullptr, global,
-                                                       enters ? *context.instr.shape : in));
+  std::optional<AxisList> manual;
+  if (says) {
+    SHARDCALL_ASSIGN_OR_RETURN(const ShardingConstraint inner,
+                               meshes.FromHlo(*inside, global.rank()));
+    if (inner.mesh == constraint.mesh && !inner.manual.empty()) manual = inner.manual;
+  }
+  SHARDCALL_ASSIGN_OR_RETURN(ManualLeaf leaf,
+                             MakeLeaf(context, constraint, manual.has_value() ? &*manual : nullptr,
+                                      global, enters ? *context.instr.shape : in));
   data->leaves.push_back(std::move(leaf));
   return absl::OkStatus();
 }

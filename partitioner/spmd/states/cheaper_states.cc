@@ -3,20 +3,23 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/spmd/states/common_copies.h"
+#include "shardcall/partitioner/spmd/states/followers.h"
 #include "shardcall/partitioner/spmd/states/min_sum.h"
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/partitioner/spmd/states/state_graph.h"
 #include "shardcall/partitioner/spmd/states/state_offers.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/stop.h"
-#include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -31,14 +34,15 @@ struct Effort {
   double decided;     // combinations of an op's states that are decided one by one, at most,
   int64_t decisions;  // and of all ops
   size_t table;       // entries of the largest one
+  int moves;          // plans that follow from a move of one axis in one value
   int singles;        // plans that differ from the best one in one value
   int few;            // states of a value in a round before, and
   size_t few_table;   // entries of a table: other sums are left out then
 };
-constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 200, 0, 0},
-                               {40, 5, 3, 8, 128, 1000, 1 << 14, 0, 0, 0},
-                               {100, 4, 2, 5, 0, 0, 1 << 10, 0, 0, 0},
-                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 0, 3, 1 << 8}};
+constexpr Effort kEfforts[] = {{16, 5, 4, 16, 1400, 1000, 1 << 14, 32, 200, 0, 0},
+                               {40, 5, 3, 8, 128, 1000, 1 << 14, 32, 0, 0, 0},
+                               {100, 4, 2, 5, 0, 0, 1 << 10, 32, 0, 0, 0},
+                               {SIZE_MAX, 5, 2, 4, 0, 0, 1 << 10, 16, 0, 3, 1 << 8}};
 
 const Effort& EffortFor(size_t terms) {
   return *absl::c_find_if(kEfforts, [&](const Effort& e) { return terms <= e.most_terms; });
@@ -108,6 +112,7 @@ class Search {
       StateOffers(graph_, effort_.neighbours).Neighbours(Best());
       SHARDCALL_RETURN_IF_ERROR(TryCheapestSum(effort_.table).status());
     }
+    SHARDCALL_RETURN_IF_ERROR(TryMoves());
     SHARDCALL_RETURN_IF_ERROR(TryOneByOne());
     for (const std::vector<int>& states : {Best(), AllReplicated(/*offered=*/false)}) {
       SHARDCALL_RETURN_IF_ERROR(Try(states, /*common_copies=*/true).status());
@@ -122,6 +127,7 @@ class Search {
   static constexpr double kMoreOfCopies = 1.6;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24, kMostBatchDims = 2;
+  static constexpr size_t kMostDear = 8;
 
   struct Found {
     Plan plan;
@@ -186,6 +192,7 @@ class Search {
   // More bytes have to save time that counts: a third of it where they are a few times as many, or
   // the first ones, else more than half.
   bool IsDearer(const Plan& made) const {
+    if (made.bytes > most_bytes_) return true;
     if (made.bytes <= propagated_bytes_) return false;
     const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
     return made.seconds > (few ? kTimeForBytes : kMuchLess) * propagated_seconds_;
@@ -204,13 +211,18 @@ class Search {
     return moved;
   }
   absl::StatusOr<bool> TryInBatch(int axis, int dim) {
+    return TryOffered([&](StateOffers offers) { offers.InBatch(axis, dim); });
+  }
+
+  // Tries the second state of each value that gets one by `offer`, all of them together.
+  absl::StatusOr<bool> TryOffered(absl::FunctionRef<void(StateOffers)> offer) {
     std::vector<StateGraph::Value>& values = graph_.values();
     std::vector<decltype(StateGraph::Value::states)> known;
     for (StateGraph::Value& v : values) {
       known.push_back(v.states);
       v.states.resize(1);
     }
-    StateOffers(graph_, /*most=*/2).InBatch(axis, dim);
+    offer(StateOffers(graph_, /*most=*/2));
     std::vector<int> states;
     bool differs = false;
     for (size_t v = 0; v < values.size(); ++v) {
@@ -221,6 +233,45 @@ class Search {
     }
     if (!differs) return false;
     return Try(states);
+  }
+
+  // An axis in another dimension of a value that the dearest ops read or make, and what follows
+  // from that for others: rows over an axis of which the weights had the columns. Such plans send
+  // no more: what takes less time for more bytes is near the best one already.
+  absl::Status TryMoves() {
+    const absl::Cleanup any_bytes = [&] { most_bytes_ = std::numeric_limits<double>::infinity(); };
+    int left = effort_.moves;
+    absl::flat_hash_set<std::pair<int, const Sharding*>> tried;
+    for (bool better = true; better && left > 0;) {
+      KeepBest();
+      most_bytes_ = plan_.bytes;
+      SHARDCALL_ASSIGN_OR_RETURN(better, TryNextMove(&left, &tried));
+    }
+    return absl::OkStatus();
+  }
+  // The first that is better of those that were not `tried`, of which `left` are.
+  absl::StatusOr<bool> TryNextMove(int* left,
+                                   absl::flat_hash_set<std::pair<int, const Sharding*>>* tried) {
+    for (const int v : graph_.DearestValues(kMostDear)) {
+      for (const Sharding* state : StateOffers::Moves(graph_, v)) {
+        if (!tried->insert({v, state}).second) continue;
+        if ((*left)-- == 0) return false;
+        const LeafId leaf = graph_.values()[v].leaf;
+        SHARDCALL_ASSIGN_OR_RETURN(
+            const bool better, TryOffered([&](StateOffers offers) { offers.From(leaf, state); }));
+        if (better) return true;
+      }
+    }
+    return false;
+  }
+
+  // The values have their best states alone.
+  void KeepBest() {
+    const std::vector<int> best = Best();
+    for (size_t v = 0; v < best.size(); ++v) {
+      auto& states = graph_.values()[v].states;
+      states = {states[best[v]]};
+    }
   }
 
   // Plans that differ from the best one in the state of one value, in any that it may have. The
@@ -239,7 +290,7 @@ class Search {
           SHARDCALL_ASSIGN_OR_RETURN(bool taken, Try(states));
           for (const Following how : {Following::kNext, Following::kOn, Following::kThroughAll}) {
             if (taken || left == 0) break;
-            if (!Follow(static_cast<int>(v), how, &states)) continue;
+            if (!Follow(graph_, static_cast<int>(v), how, &states)) continue;
             --left;
             SHARDCALL_ASSIGN_OR_RETURN(taken, Try(states));
           }
@@ -252,55 +303,6 @@ class Search {
       }
     }
     return absl::OkStatus();
-  }
-
-  enum class Following { kNext, kOn, kThroughAll };
-  // Gives values that elementwise ops, ops that move data and loops make of value v, or it of them,
-  // the states that follow from that of v; unless kNext, also those that follow from theirs; for
-  // kThroughAll by any op that has a rule. False if there are none.
-  bool Follow(int v, Following how, std::vector<int>* states) {
-    std::vector<bool> given(states->size());
-    given[v] = true;
-    std::vector<int> from = {v};
-    for (size_t k = 0; k < from.size() && (k == 0 || how != Following::kNext); ++k) {
-      for (const int t : graph_.values()[from[k]].terms) {
-        FollowTerm(graph_.term(t), from[k], how == Following::kThroughAll, states, &given, &from);
-      }
-    }
-    return from.size() > 1;
-  }
-
-  // Of the other values of a term, gives those that are not `given` their states, and adds them to
-  // `followers`.
-  void FollowTerm(const StateGraph::Term& term, int v, bool any_op, std::vector<int>* states,
-                  std::vector<bool>* given, std::vector<int>* followers) {
-    const StateGraph::Value& value = graph_.values()[v];
-    const Sharding* const state = value.states[(*states)[v]];
-    std::optional<FactorAssignment> assignment;
-    if (term.op.valid()) {
-      const Opcode opcode = program_.module.instr(term.op).opcode;
-      if (!any_op && !HasTrait(opcode, kElementwise | kMapsElements)) return;
-      const ShardingRule& rule = graph_.rule(term);
-      assignment.emplace(rule, program_.mesh, program_.manual_axes(term.op),
-                         FactorsAllowedByRule(rule));
-      const auto at = absl::c_find(term.leaves, value.leaf) - term.leaves.begin();
-      assignment->Project(static_cast<int>(at), *state);
-      assignment->Normalize();
-    }
-    for (size_t k = 0; k < term.leaves.size(); ++k) {
-      const int u = graph_.value_of(term.leaves[k]);
-      if (u < 0 || (*given)[u]) continue;
-      const Sharding* const wanted =
-          assignment.has_value()
-              ? assignment->DimSharding(program_.module.context(), static_cast<int>(k))
-              : state;
-      const auto& known = graph_.values()[u].states;
-      const auto follows = absl::c_find(known, wanted);
-      if (follows == known.end() || follows == known.begin()) continue;
-      (*states)[u] = static_cast<int>(follows - known.begin());
-      (*given)[u] = true;
-      followers->push_back(u);
-    }
   }
 
   // The states of propagation without the other axes.
@@ -366,6 +368,7 @@ class Search {
   const double propagated_bytes_;
   const double worthwhile_seconds_;  // seconds of a plan that is worth another sharding
   const double propagated_seconds_;
+  double most_bytes_ = std::numeric_limits<double>::infinity();  // of a plan that is taken
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
   std::optional<Plan> propagated_;  // the plan in place of which another one was found

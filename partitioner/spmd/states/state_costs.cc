@@ -37,6 +37,38 @@ const Decision& StateGraph::FirstDecision(const Term& term) {
   return DecisionOf(term, states);
 }
 
+double StateGraph::FirstSeconds(const Term& term) {
+  if (term.op.valid()) {
+    const Decision& d = FirstDecision(term);
+    return d.bytes == 0 ? 0 : term.runs * d.seconds;
+  }
+  const Sharding* const from = FirstState(term, 0);
+  const Sharding* const to =
+      term.output >= 0 ? output(term.output) : FirstState(term, term.leaves.size() - 1);
+  return from == to ? 0 : term.runs * MoveSeconds(program_.LeafShape(term.leaves[0]), from, to);
+}
+
+std::vector<int> StateGraph::DearestValues(size_t most) {
+  std::vector<std::pair<double, int>> dearest;  // by term
+  for (const Term& term : terms_) {
+    int largest = -1;
+    int64_t size = 0;
+    for (const int v : term.values) {
+      const int64_t elements = program_.LeafShape(values_[v].leaf)->num_elements();
+      if (elements > size) largest = v, size = elements;
+    }
+    const double seconds = largest < 0 ? 0 : FirstSeconds(term);
+    if (seconds > 0) dearest.emplace_back(seconds, largest);
+  }
+  std::stable_sort(dearest.begin(), dearest.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<int> out;
+  for (const auto& [seconds, v] : dearest) {
+    if (out.size() < most && !absl::c_linear_search(out, v)) out.push_back(v);
+  }
+  return out;
+}
+
 bool StateGraph::IsPointwise(const Term& term) const {
   const Instruction& instr = module_.instr(term.op);
   return HasTrait(instr.opcode, kElementwise) && instr.shape->IsArray() &&

@@ -56,6 +56,11 @@ class StateGraph {
   const Sharding* FirstState(const Term& term, size_t leaf) const;
   // How an op is run between these states.
   const Decision& FirstDecision(const Term& term);
+  // What the term sends takes so long, in all executions, if open values have their first states; 0
+  // if it sends nothing.
+  double FirstSeconds(const Term& term);
+  // Of each of the `most` terms that take longest to send what they do, the largest value.
+  std::vector<int> DearestValues(size_t most);
   // Whether an op computes each element of its result from those of operands of the same shape.
   bool IsPointwise(const Term& term) const;
   // How many combinations of states are decided in all, by AddTables.

@@ -158,6 +158,28 @@ void StateOffers::InBatch(int axis, int dim) {
   Spread();
 }
 
+std::vector<const Sharding*> StateOffers::Moves(StateGraph& graph, int v) {
+  const Program& program = graph.program();
+  const StateGraph::Value& value = graph.values()[v];
+  std::vector<const Sharding*> out;
+  for (const AxisRef axis : value.free) {
+    ShardingBuilder without(*value.states[0]);
+    for (AxisList& dim : without.dims) dim = Minus(*program.mesh, dim, {axis});
+    for (size_t d = 0; d < without.dims.size(); ++d) {
+      ShardingBuilder moved = without;
+      moved.dims[d].push_back(axis);
+      const Sharding* const state = moved.Intern(program.module.context());
+      if (state != value.states[0]) out.push_back(state);
+    }
+  }
+  return out;
+}
+
+void StateOffers::From(LeafId leaf, const Sharding* state) {
+  Add(leaf, state);
+  Spread();
+}
+
 void StateOffers::Everywhere() {
   const Program& program = graph_.program();
   Context& context = program.module.context();

@@ -24,6 +24,8 @@ class StateOffers {
   // Of products that send something, in states that have axis number `axis` of those that are free
   // in dimension `dim`, one of those of a batch; and what follows for other values.
   void InBatch(int axis, int dim);
+  // Of a value that state; and what follows for other values.
+  void From(LeafId leaf, const Sharding* state);
   // Beside that, replicated, and sharded over all axes in one dimension.
   void Everywhere();
   // Those of what was found that some dimension is not divided by: last, where a value has room.
@@ -34,6 +36,10 @@ class StateOffers {
   // All values keep the state `states` and get every other one that puts whole axes into their
   // dimensions, in the order of the mesh or in the other order. Alone where these are very many.
   void All(absl::Span<const int> states);
+
+  // The states of value `v` that differ from its first by the place of one axis, behind the others
+  // of another dimension.
+  static std::vector<const Sharding*> Moves(StateGraph& graph, int v);
 
  private:
   void Add(LeafId leaf, const Sharding* state);

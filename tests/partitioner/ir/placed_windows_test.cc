@@ -91,6 +91,26 @@ TEST(PlacedWindows, OneOfAnotherComputationStaysAScatter) {
   EXPECT_EQ(Plainer(Scatter("  i = s32[2] constant({5, 2})\n", "twice")), "");
 }
 
+TEST(PlacedWindows, AStrideOverOneRowIsNone) {
+  const std::string slice = R"(
+  x = f32[8,9] parameter(0)
+  ROOT r = f32[1,3] slice(x), slice={[1:4:3], [0:9:3]}
+)";
+  EXPECT_EQ(Plainer(slice), "slice ");
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(slice, {{"[1:4:3]", "[1:2]"}})), "");
+}
+
+TEST(PlacedWindows, AnUpdateOfAllIsTheUpdate) {
+  const std::string update = R"(
+  x = f32[8,4] parameter(0)
+  u = f32[8,4] parameter(1)
+  i = s32[] parameter(2)
+  ROOT r = f32[8,4] dynamic-update-slice(x, u, i, i)
+)";
+  EXPECT_EQ(Plainer(update), "copy ");
+  EXPECT_EQ(Plainer(absl::StrReplaceAll(update, {{"u = f32[8,4]", "u = f32[8,3]"}})), "");
+}
+
 TEST(PlacedWindows, ADynamicSliceAtConstantsIsASlice) {
   EXPECT_EQ(Plainer(R"(  x = f32[8,4] parameter(0)
   c = s32[] constant(7)
@@ -228,6 +248,46 @@ TEST(PlacedWindows, RowsMayBeOfSeveralDimensionsOrOfWindows) {
   ROOT r = f32[16,8] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=2, to_apply=add
 )"),
             "broadcast broadcast concatenate transpose pad add ");
+}
+
+std::string ReduceOfTwo(absl::string_view first, absl::string_view second) {
+  const absl::StatusOr<Module> module = Parse(absl::StrCat(R"(HloModule m
+both {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  p = f32[] )",
+                                                           first, "\n  q = f32[] ", second, R"(
+  ROOT t = (f32[], f32[]) tuple(p, q)
+}
+ENTRY main {
+  x = f32[8,4] parameter(0)
+  y = f32[8,4] parameter(1)
+  z = f32[] parameter(2)
+  ROOT r = (f32[4], f32[4]) reduce(x, y, z, z), dimensions={0}, to_apply=both
+}
+)"));
+  EXPECT_TRUE(module.ok()) << module.status();
+  const std::optional<Rewritten> plainer = InPlainOps(*module);
+  if (!plainer.has_value()) return "";
+  std::string out;
+  for (InstrId id : plainer->module.comp(plainer->module.entry()).instructions) {
+    absl::StrAppend(&out, OpcodeText(plainer->module.instr(id).opcode), " ");
+  }
+  return out;
+}
+
+TEST(SeparateReduces, OfOperandsThatAreCombinedEachByItself) {
+  const std::string two = "parameter parameter parameter reduce reduce tuple ";
+  EXPECT_EQ(ReduceOfTwo("add(a, c)", "maximum(b, d)"), two);
+  EXPECT_EQ(ReduceOfTwo("add(c, a)", "multiply(b, d)"), two);
+}
+
+TEST(SeparateReduces, OthersStayOne) {
+  EXPECT_EQ(ReduceOfTwo("add(a, b)", "maximum(c, d)"), "");
+  EXPECT_EQ(ReduceOfTwo("add(a, d)", "maximum(b, c)"), "");
+  EXPECT_EQ(ReduceOfTwo("subtract(a, c)", "maximum(b, d)"), "");
 }
 
 }  // namespace

@@ -120,6 +120,28 @@ TEST(Reverse, OneAndBothDimensions) {
                 .no_fallback = true});
 }
 
+// Whole shards change places, once for all dimensions and for the order in which they are wanted.
+TEST(Reverse, ShardsChangePlacesInOnePermute) {
+  const auto reversed = [](absl::string_view from, absl::string_view to) {
+    return absl::StrCat("  x = f32[4096,1024] parameter(0), sharding=", from,
+                        "\n  ROOT r = f32[4096,1024] reverse(x), dimensions={0,1}, sharding=", to,
+                        "\n");
+  };
+  const double shard = 4096 * 1024 * 4 / 8.0;
+  EXPECT_EQ(BytesMoved(reversed("{devices=[4,2]<=[8]}", "{devices=[4,2]<=[8]}")), shard);
+  EXPECT_EQ(BytesMoved(reversed("{devices=[8,1]<=[8]}", "{devices=[8,1]<=[4,2]T(1,0)}")), shard);
+  EXPECT_EQ(BytesMoved(reversed("{devices=[8,1]<=[8]}", "{devices=[8,1]<=[8]}")), shard);
+}
+
+TEST(Reverse, OfAnOddNumberOfShardsOneStays) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[15] parameter(0), sharding={devices=[3]<=[3]}
+  ROOT r = f32[15] reverse(x), dimensions={0}, sharding={devices=[3]<=[3]}
+)",
+                       3),
+            5 * 4 * 2 / 3.0);
+}
+
 // As in a scan from the end: what is between the reverses is done mirrored.
 TEST(Reverse, OfWhatIsDoneFromTheEnd) {
   VerifyFamily({.text = R"(

@@ -243,6 +243,55 @@ TEST(ConvertTest, AMeshOverATransposedOrderSharesTheBaseMeshOfTheIdentity) {
   EXPECT_EQ(ToHloShardingV3(*set.FromHlo(v2, 2))->Print(), v3.Print());
 }
 
+// The base meshes of these tilings; each comes back as it was.
+std::vector<const BaseMesh*> BasesOf(Context& context, const std::vector<std::string>& texts) {
+  MeshCollector collector;
+  std::vector<HloSharding> tilings;
+  for (const std::string& text : texts) {
+    tilings.push_back(*ParseHloSharding(text));
+    EXPECT_TRUE(collector.AddTiling(tilings.back()).ok());
+  }
+  const MeshSet meshes = *collector.Finish(context);
+  for (const HloSharding& tiling : tilings) {
+    const ShardingConstraint c = *meshes.FromHlo(tiling, tiling.num_data_dims());
+    EXPECT_EQ(TilesByDefinition(*ToHloSharding(c)), TilesByDefinition(tiling));
+  }
+  return {meshes.bases().begin(), meshes.bases().end()};
+}
+
+// A mesh whose devices are in an order of its own has another list for each order of its axes, and
+// for those that hold copies.
+TEST(ConvertTest, ListsOfOneMeshInSeveralOrdersHaveOneBaseMesh) {
+  const std::vector<std::string> lists = {
+      "{devices=[4,2]0,1,2,3,7,6,5,4}", "{devices=[2,4]0,2,7,5,1,3,6,4}",
+      "{devices=[4,1,2]0,1,2,3,6,7,4,5 last_tile_dim_replicate}",
+      "{devices=[1,2,4]0,2,5,7,1,3,4,6 last_tile_dim_replicate}"};
+  Context context;
+  EXPECT_EQ(BasesOf(context, lists).size(), 1);
+  std::vector<std::string> backwards(lists.rbegin(), lists.rend());
+  EXPECT_EQ(BasesOf(context, backwards), BasesOf(context, lists));
+}
+
+TEST(ConvertTest, ListsOfCopiesAloneMeetOnTheOrderThatBothHave) {
+  Context context;
+  const auto bases = BasesOf(context, {"{devices=[4,1,2]0,1,2,3,6,7,4,5 last_tile_dim_replicate}",
+                                       "{devices=[1,2,4]0,2,5,7,1,3,4,6 last_tile_dim_replicate}"});
+  ASSERT_EQ(bases.size(), 1);
+  EXPECT_EQ(bases[0]->num_axes(), 2);
+  // Copies may stand in ascending order though the mesh does not.
+  EXPECT_EQ(
+      BasesOf(context, {"{devices=[2,2]1,0,3,2}", "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"})
+          .size(),
+      1);
+}
+
+TEST(ConvertTest, ListsOfNoCommonMeshHaveBaseMeshesOfTheirOwn) {
+  Context context;
+  EXPECT_EQ(
+      BasesOf(context, {"{devices=[8]0,1,2,3,7,6,5,4}", "{devices=[8]0,2,1,3,7,6,5,4}"}).size(), 2);
+  EXPECT_EQ(BasesOf(context, {"{devices=[2,2]<=[4]}", "{devices=[2,2]0,1,3,2}"}).size(), 2);
+}
+
 TEST(ConvertTest, PartialAndManualAxesAreSubgroups) {
   Context c;
   const MeshSet set =

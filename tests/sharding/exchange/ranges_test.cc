@@ -198,6 +198,20 @@ TEST(Exchange, AGatherIsTakenWhereItSendsNoMore) {
   EXPECT_EQ(plan.num_collectives, 1);
 }
 
+// What all shards need of others is known without what each of them needs of each.
+TEST(Exchange, OfManyShardsTakesFewMessagesOrAGather) {
+  constexpr int64_t kShards = 1 << 16;
+  // The half in the middle: from as many distances as shards, in two places.
+  const ExchangePlan middle = PlanExchange(Of(64 * kShards, kShards, 32, 16 * kShards, 32));
+  EXPECT_FALSE(middle.gather);
+  EXPECT_LE(middle.num_collectives, 2);
+  // Many tiles for each shard, and one tile in as many pieces as there are shards.
+  EXPECT_TRUE(PlanExchange(Of(64 * kShards, kShards, 0, 0, 32 * kShards)).gather);
+  ShardRanges first = Of(kShards * kShards, kShards, 1, 0, 1);
+  first.end = kShards;
+  EXPECT_TRUE(PlanExchange(first).gather);
+}
+
 TEST(Exchange, RangesThatLeaveTheDimensionAreTold) {
   EXPECT_FALSE(Of(64, 8, 8, 0, 8).LeavesBounds());
   EXPECT_TRUE(Of(64, 8, 8, -1, 8).LeavesBounds());
