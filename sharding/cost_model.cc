@@ -23,12 +23,13 @@ namespace {
 struct Row {
   absl::string_view name;
   double CostModel::* field;
+  bool may_be_zero = false;  // nothing is divided by it
 };
 constexpr Row kRows[] = {
-    {"bandwidth", &CostModel::bandwidth}, {"flops", &CostModel::flop_rate},
-    {"memory", &CostModel::memory_rate},  {"latency", &CostModel::latency},
-    {"trips", &CostModel::trip_count},    {"host_devices", &CostModel::host_devices},
-    {"network", &CostModel::network},     {"network_latency", &CostModel::network_latency}};
+    {"bandwidth", &CostModel::bandwidth},   {"flops", &CostModel::flop_rate},
+    {"memory", &CostModel::memory_rate},    {"latency", &CostModel::latency, true},
+    {"trips", &CostModel::trip_count},      {"host_devices", &CostModel::host_devices, true},
+    {"network", &CostModel::network, true}, {"network_latency", &CostModel::network_latency, true}};
 
 // Machines by name. The latency of the accelerators is the default one: their makers state none.
 struct Machine {
@@ -51,6 +52,14 @@ const Machine* MachineOf(absl::string_view name) {
     if (machine.name == name) return &machine;
   }
   return nullptr;
+}
+
+absl::Status WrongCost(const Row& row, double value) {
+  return ToStatus({.code = "E211",
+                   .message = absl::StrCat("a machine has no ", row.name, " of ", value),
+                   .expected = row.may_be_zero ? "0 or a positive number" : "a positive number",
+                   .found = absl::StrCat(row.name, "=", value),
+                   .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
 }
 
 absl::Status WrongRates(absl::string_view expected, absl::string_view found) {
@@ -143,21 +152,37 @@ absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel
          .found = std::string(absl::StripAsciiWhitespace(part)),
          .fix = "write for example --cost=bandwidth=50e9,latency=2e-6"});
   }
-  if (!out.axes.empty() && (out.host_devices > 0 || out.network > 0)) {
+  SHARDCALL_RETURN_IF_ERROR(CheckCostModel(out));
+  return out;
+}
+
+absl::Status internal::CheckCostModel(const CostModel& cost) {
+  for (const Row& row : kRows) {
+    const double value = cost.*row.field;
+    if (std::isfinite(value) && (row.may_be_zero ? value >= 0 : value > 0)) continue;
+    return WrongCost(row, value);
+  }
+  for (const CostModel::AxisRate& rate : cost.axes) {
+    const bool right = std::isfinite(rate.bandwidth) && rate.bandwidth >= 0 &&
+                       std::isfinite(rate.latency) && rate.latency >= 0;
+    if (right && rate.bandwidth + rate.latency > 0) continue;
+    return WrongRates("a positive bandwidth or latency for each axis that is named", rate.axis);
+  }
+  if (!cost.axes.empty() && (cost.host_devices > 0 || cost.network > 0)) {
     return WrongRates("rates of axes, or host_devices and network", "both");
   }
-  if ((out.host_devices > 0) != (out.network > 0) ||
-      (out.network_latency > 0 && out.network == 0) ||
-      out.host_devices != std::floor(out.host_devices) ||
-      out.host_devices > static_cast<double>(kMaxDevices)) {
+  if ((cost.host_devices > 0) != (cost.network > 0) ||
+      (cost.network_latency > 0 && cost.network == 0) ||
+      cost.host_devices != std::floor(cost.host_devices) ||
+      cost.host_devices > static_cast<double>(kMaxDevices)) {
     return ToStatus(
         {.code = "E211",
          .message = "the hosts of a machine are not described",
          .expected = "a whole number of host_devices, and the network between hosts",
-         .found = absl::StrCat("host_devices=", out.host_devices, ", network=", out.network),
+         .found = absl::StrCat("host_devices=", cost.host_devices, ", network=", cost.network),
          .fix = "write for example --cost=h100,host_devices=8,network=50e9"});
   }
-  return out;
+  return absl::OkStatus();
 }
 
 }  // namespace shardcall

@@ -82,7 +82,16 @@ inline CostModel HostCosts() {
 // that is not a positive number or that the field does not know, a part of a device, one of
 // host_devices and network alone, these beside rates of axes, or two of one axis.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
+}  // namespace shardcall
 
+namespace shardcall {
+inline namespace internal {
+
+// E211 for costs that no machine has, such as a bandwidth of 0, and for an incomplete description
+// of hosts or axes. Costs that ParseCostModel reads are right.
+absl::Status CheckCostModel(const CostModel& cost);
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_SHARDING_COST_MODEL_H_

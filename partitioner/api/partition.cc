@@ -134,6 +134,14 @@ void NameAll(Module* module) {
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     Module module, const PartitionOptions& options) {
   SHARDCALL_RETURN_IF_ERROR(CheckNotMovedFrom(module));
+  SHARDCALL_RETURN_IF_ERROR(CheckCostModel(options.spmd.cost));
+  if (options.num_partitions < 0) {
+    return ToStatus({.code = "E163",
+                     .message = "a program is for a number of devices",
+                     .expected = "1 or more partitions, or 0 for as many as it says itself",
+                     .found = absl::StrCat(options.num_partitions),
+                     .fix = "Set num_partitions to the number of devices"});
+  }
   // A program that does not say for how many devices it is may have meshes of several.
   const bool unsaid = !module.header.has_num_partitions && !HasManualRegion(module);
   if (options.num_partitions == 1 && (module.header.num_partitions != 1 || unsaid)) {

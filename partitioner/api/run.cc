@@ -128,6 +128,7 @@ absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const PartitionedProgram& program,
                                                                 const RunOptions& options) {
   if (!options.overlap || options.backend == Backend::kNccl) return Lower(program.local.module);
+  SHARDCALL_RETURN_IF_ERROR(CheckCostModel(options.schedule.cost));
   SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> overlapped,
                              Overlapped(program.local.module, options.schedule));
   return Lower(overlapped ? *overlapped : program.local.module);
@@ -137,6 +138,13 @@ absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program
                                                std::shared_ptr<const DeviceProgram> lowered,
                                                const std::vector<Tensor>& inputs,
                                                const RunOptions& options) {
+  if (lowered == nullptr) {
+    return ToStatus({.code = "E310",
+                     .message = "there is no program to run",
+                     .expected = "what LowerLocal gave",
+                     .found = "null",
+                     .fix = "Lower the partitioned program first"});
+  }
   SHARDCALL_RETURN_IF_ERROR(CheckInputs(program, inputs));
   const int n = static_cast<int>(program.global->program.num_partitions);
   return WithinMemory("", [&]() -> absl::StatusOr<std::vector<Tensor>> {

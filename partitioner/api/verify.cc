@@ -66,7 +66,7 @@ OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
   if (reference.type() != got.type() || reference.dims() != got.dims()) return d;
   if (!IsFloat(reference.type()) && !IsComplex(reference.type())) {
     d.ok = d.bitwise;
-    for (int64_t i = 0; i < reference.num_elements() && !d.bitwise; ++i) {
+    for (int64_t i = 0; i < reference.num_elements(); ++i) {
       const double a = static_cast<double>(IntElement(reference, i));
       const double b = static_cast<double>(IntElement(got, i));
       d.max_abs_diff = std::max(d.max_abs_diff, std::abs(a - b));
@@ -75,15 +75,14 @@ OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
     return d;
   }
   const std::vector<double> a = Numbers(reference), b = Numbers(got);
-  bool same_specials = true;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(a[i])) d.largest = std::max(d.largest, std::abs(a[i]));
     if (std::isfinite(a[i]) && std::isfinite(b[i])) {
       d.max_abs_diff = std::max(d.max_abs_diff, std::abs(a[i] - b[i]));
-      d.largest = std::max(d.largest, std::abs(a[i]));
       d.same_zeros =
           d.same_zeros && (a[i] != 0 || b[i] != 0 || std::signbit(a[i]) == std::signbit(b[i]));
     } else if (!(std::isnan(a[i]) && std::isnan(b[i])) && a[i] != b[i]) {
-      same_specials = false;
+      d.same_specials = false;
     }
   }
   if (!of_any_size && d.largest > LargestExact(reference.type())) exact = false;
@@ -91,7 +90,7 @@ OutputDifference Compare(const Tensor& reference, const Tensor& got, bool exact,
   constexpr double kMostTolerances = 100;
   const double tolerance = Tolerance(reference.type()) * d.largest;
   const double most = exact ? 0 : std::clamp(spread, tolerance, kMostTolerances * tolerance);
-  d.ok = same_specials && d.max_abs_diff <= most && (d.same_zeros || !exact);
+  d.ok = d.same_specials && d.max_abs_diff <= most && (d.same_zeros || !exact);
   return d;
 }
 
@@ -181,6 +180,12 @@ VerifyResult OnOneDevice(const ExactResults& reference, VerifyResult result) {
 
 // Adds the comparison of each output. The first one that differs is the reason. `moved`: what the
 // program computes if inexact sums are perturbed; null: not known.
+std::string HowItDiffers(const OutputDifference& d) {
+  if (!d.same_specials) return "in where it is NaN or infinite";
+  if (d.max_abs_diff == 0 && !d.same_zeros) return "in the sign of a zero";
+  return absl::StrCat("by ", d.max_abs_diff);
+}
+
 VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got,
                             const ExactResults* moved, VerifyResult result) {
   for (size_t k = 0; k < want.outputs.size(); ++k) {
@@ -194,11 +199,8 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
     if (result.outputs.back().ok || !result.reason.empty()) continue;
     result.status = VerifyResult::Status::kMismatch;
     const OutputDifference& d = result.outputs.back();
-    result.reason =
-        absl::StrCat("output ", k, " differs ",
-                     d.max_abs_diff == 0 && !d.same_zeros ? std::string("in the sign of a zero")
-                                                          : absl::StrCat("by ", d.max_abs_diff),
-                     ", its largest value is ", d.largest);
+    result.reason = absl::StrCat("output ", k, " differs ", HowItDiffers(d),
+                                 ", its largest value is ", d.largest);
   }
   return result;
 }

@@ -17,7 +17,8 @@ struct OutputDifference {
   double max_abs_diff = 0;  // in elements that are numbers on both sides
   double largest = 0;       // largest finite magnitude of the reference
   bool bitwise = false;
-  bool same_zeros = true;  // the zeros that both sides have are of the same signs
+  bool same_specials = true;  // NaNs and infinities are at the same places
+  bool same_zeros = true;     // the zeros that both sides have are of the same signs
   bool ok = false;
 };
 // Compares by type. Integers and pred: bitwise. Floats: equal, with the same signs of zeros, if

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/reshard/reshard_search.h"
 #include "shardcall/sharding/reshard/retile.h"
 
 namespace shardcall {
@@ -176,6 +177,13 @@ bool ReshardMoves::AddRetile(const Lists& l, int d, const AtomList& major, const
   return true;
 }
 
+// Whether the atoms, which shard another dimension, can shard this one with little padding.
+bool ReshardMoves::CanTake(const Lists& l, int d, const AtomList& atoms) const {
+  const int64_t shards = sizes_[d] * Size(atoms), size = global_dim(d);
+  constexpr int64_t kLittle = 8;
+  return kLittle * (CeilDiv(size, shards) * shards - size) <= size && Fits(d, l[d], atoms);
+}
+
 void ReshardMoves::ExpandGathers(const Lists& l) {
   const double local = LocalBytes(l);
   for (int d = 0; d < rank(); ++d) {
@@ -192,7 +200,10 @@ void ReshardMoves::ExpandGathers(const Lists& l) {
       }
       for (int q = 0; q < rank(); ++q) {
         if (q == d) continue;
-        if (!std::all_of(minor.begin(), minor.end(), [&](Atom c) { return Has(target_[q], c); })) {
+        const bool to_place =
+            std::all_of(minor.begin(), minor.end(), [&](Atom c) { return Has(target_[q], c); });
+        if (!to_place &&
+            !(GathersPadding(global_dim(d), sizes_[d], gather.bytes) && CanTake(l, q, minor))) {
           continue;
         }
         Lists moved = next;

@@ -149,6 +149,7 @@ class ReshardMoves {
   AtomList Atoms(absl::Span<const AxisRef> axes) const;
   AxisList Axes(const AtomList& atoms) const;
   const Sharding* ToSharding(const Lists& l) const;
+  bool CanTake(const Lists& l, int d, const AtomList& atoms) const;
   void ExpandGathers(const Lists& l);
   void ExpandSlices(const Lists& l);
   void ExpandToPermutedSlice(const Lists& l, int d);

@@ -50,6 +50,9 @@ std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sha
   if (gathers) {
     move.bytes = CollectiveBytes(MoveKind::kAllGather, LocalBytes(global, *from),
                                  static_cast<double>(AxesSize(move.axes)));
+    if (from->rank() > 1 && GathersPadding(global->dim(dim), from->num_shards(dim), move.bytes)) {
+      return std::nullopt;
+    }
   }
   return move;
 }

@@ -22,6 +22,14 @@ inline namespace internal {
 // collective is taken all the same. Nullopt in all other cases.
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
+// Whether a dimension of `size` rows has so few that most of what a gather of its shards sends, of
+// `bytes` in all, is padding, and another move is worth less. By way of another dimension, of which
+// only rows that there are get shards, fewer bytes are sent.
+inline bool GathersPadding(int64_t size, int64_t shards, double bytes) {
+  constexpr double kWorthAMove = 1 << 16;
+  return bytes >= kWorthAMove && CeilDiv(size, shards) * shards >= 2 * size;
+}
+
 // The states that a search may store before it is given up. Their number grows exponentially with
 // the axes where dimensions are not divisible; reshards of real programs take below 100.
 inline constexpr int64_t kReshardStates = 10'000;

@@ -179,6 +179,19 @@ TEST_F(ReshardTest, WhatOneMoveDoesIsWhatTheSearchFinds) {
   EXPECT_GT(single, 300);
 }
 
+// One of eight shards has a row, the others padding: over the columns all have something to send.
+TEST_F(ReshardTest, FewRowsAreGatheredByWayOfTheColumns) {
+  UseMesh({8});
+  const double row = 4 << 20;
+  const ReshardPlan& one = PlanReshard(context_, F32({1, 1 << 20}), S("a,"), S(","));
+  EXPECT_EQ(one.bytes, 2 * row * 7 / 8);
+  EXPECT_EQ(one.collectives, 2);
+  EXPECT_LE(PlanReshard(context_, F32({1, (1 << 20) + 1}), S("a,"), S(",")).bytes, 2 * row);
+  // Of small arrays one collective takes less time, and of half of them no less is sent.
+  EXPECT_EQ(PlanReshard(context_, F32({1, 256}), S("a,"), S(",")).collectives, 1);
+  EXPECT_EQ(PlanReshard(context_, F32({5, 1 << 20}), S("a,"), S(",")).collectives, 1);
+}
+
 // Up to here a value need not be gathered whole: the dearest sensible chain is
 // an all-reduce and an all-gather of everything.
 TEST_F(ReshardTest, NoPlanCostsMoreThanGatheringEverything) {

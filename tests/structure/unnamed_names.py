@@ -17,6 +17,8 @@ import sys
 ROOMS = ["sharding", "collectives", "kernels", "partitioner"]
 ALIAS = re.compile(r"^using\s+(\w+)\s*=")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|union)\s+(\w+)")
+# A method outside of its class, whose name is that of the class.
+METHOD = re.compile(r"^[^(]*\w::~?\w+\(")
 # At the start of a line: what it defines is the word before "(", "=", "{" or "[".
 VALUE = re.compile(r"^(?!namespace|using|template|return|typedef)[\w:].*?[\s&*>]~?(\w+)\s*([(={\[])")
 
@@ -56,6 +58,8 @@ def names(path):
         elif line.startswith("}  // namespace\n"):
             inside = False
         elif not inside:
+            continue
+        elif METHOD.match(line):
             continue
         elif alias := ALIAS.match(line):
             found.add((alias[1], line))

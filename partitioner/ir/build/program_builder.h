@@ -53,8 +53,9 @@ class ProgramBuilder {
   }
   // Adds the next parameter.
   absl::StatusOr<InstrId> Parameter(const Shape* shape) {
-    const auto& parameters = module_->comp(builder_.computation()).parameters;
-    return builder_.Parameter(static_cast<int64_t>(parameters.size()), shape);
+    const bool built = module_->num_computations() == 0;  // the builder says so
+    const size_t number = built ? 0 : module_->comp(builder_.computation()).parameters.size();
+    return builder_.Parameter(static_cast<int64_t>(number), shape);
   }
   absl::StatusOr<InstrId> Parameter(ElementType type, absl::Span<const int64_t> dims) {
     SHARDCALL_ASSIGN_OR_RETURN(const Shape* const shape, Array(type, dims));

@@ -14,6 +14,14 @@ namespace shardcall {
 absl::StatusOr<Module> ParseModule(std::shared_ptr<const std::string> text,
                                    std::shared_ptr<Context> context, absl::string_view file_name,
                                    const TargetShapes* targets) {
+  if (text == nullptr || context == nullptr) {
+    return ToStatus({.code = "E021",
+                     .message = "there is nothing to read a module from, or into",
+                     .where = std::string(file_name),
+                     .expected = "a text and a Context",
+                     .found = text == nullptr ? "no text" : "no Context",
+                     .fix = "Give both, as with std::make_shared<Context>()"});
+  }
   Module module(std::move(context));
   hlo_text::ModuleParser parser(*text, file_name, &module, targets);
   if (!parser.Run()) {

@@ -237,7 +237,9 @@ absl::Status CheckHead(const NpyArray& array, const LeafShape& leaf, absl::strin
                                    ? StoredName(type)
                                    : absl::StrCat(ElementTypeName(type), " as ", StoredName(type)),
                    .found = named_otherwise ? std::string(stated) : array.DtypeName(),
-                   .fix = "Convert the array with numpy's astype"});
+                   // Numbers that are converted to the type their bits are stored as are others.
+                   .fix = IsNarrow(type) ? "Convert the array with numpy's astype(numpy.float32)"
+                                         : "Convert the array with numpy's astype"});
 }
 
 // The array, whose header has been checked, as the leaf's type. E206.

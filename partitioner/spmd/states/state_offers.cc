@@ -45,7 +45,7 @@ void StateOffers::Add(LeafId leaf, const Sharding* state) {
   for (int d = 0; d < state->rank(); ++d) {
     const int64_t shards = state->num_shards(d), size = shape->dim(d);
     const int64_t padding = CeilDiv(size, shards) * shards - size;
-    if (static_cast<double>(padding) > kMostPadding * static_cast<double>(size)) return;
+    if (!stated_ && static_cast<double>(padding) > kMostPadding * static_cast<double>(size)) return;
     uneven = uneven || padding > 0;
   }
   if (uneven && !takes_uneven_) {
@@ -53,7 +53,7 @@ void StateOffers::Add(LeafId leaf, const Sharding* state) {
     return;
   }
   value.states.push_back(state);
-  added_.push_back({v, state});
+  added_.push_back({v, state, stated_});
 }
 
 // What a sum over devices can be reduced to: each device has all of it, or a part.
@@ -95,8 +95,9 @@ void StateOffers::Project(const StateGraph::Term& term, size_t t, const Sharding
 
 void StateOffers::Spread() {
   while (!added_.empty()) {
-    const auto [v, state] = added_.front();
+    const auto [v, state, stated] = added_.front();
     added_.pop_front();
+    stated_ = stated;
     const LeafId leaf = graph_.values()[v].leaf;
     for (int t : graph_.values()[v].terms) {
       const StateGraph::Term& term = graph_.term(t);
@@ -110,6 +111,7 @@ void StateOffers::Spread() {
       }
     }
   }
+  stated_ = false;
 }
 
 void StateOffers::NearTraffic() {
@@ -119,8 +121,10 @@ void StateOffers::NearTraffic() {
       const Sharding* const to = term.output >= 0 ? graph_.output(term.output)
                                                   : graph_.FirstState(term, term.leaves.size() - 1);
       if (from == to) continue;
+      stated_ = true;
       Add(term.leaves.front(), to);
       Add(term.leaves.back(), from);
+      stated_ = false;
       continue;
     }
     const Decision& d = graph_.FirstDecision(term);
@@ -132,7 +136,9 @@ void StateOffers::NearTraffic() {
     }
     for (size_t k = 0; k < term.leaves.size(); ++k) {
       const Sharding* const s = graph_.FirstState(term, k);
+      stated_ = true;
       if (s != nullptr && s->HasShardedDim()) Project(term, k, *s, /*sums=*/true);
+      stated_ = false;
     }
   }
   Spread();
@@ -197,7 +203,10 @@ void StateOffers::Everywhere() {
 
 void StateOffers::Uneven() {
   takes_uneven_ = true;
+  // Those of too much padding were left out before.
+  stated_ = true;
   for (const auto& [leaf, state] : std::exchange(uneven_, {})) Add(leaf, state);
+  stated_ = false;
   Spread();
 }
 

@@ -50,8 +50,15 @@ class StateOffers {
 
   StateGraph& graph_;
   const int most_;
-  std::deque<std::pair<int, const Sharding*>> added_;  // value, state
+  struct Added {
+    int value;
+    const Sharding* state;
+    bool stated;
+  };
+  std::deque<Added> added_;
   bool takes_uneven_ = false;
+  // What is added follows from a state that an operand or a result has: it may have any padding.
+  bool stated_ = false;
   std::vector<std::pair<LeafId, const Sharding*>> uneven_;  // that wait for Uneven
 };
 

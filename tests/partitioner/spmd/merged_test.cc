@@ -149,8 +149,8 @@ TEST(OwnMonoid, SendsTwiceAResult) {
   EXPECT_EQ(sent(31, 16), 2 * 7 * 31 * 16 * 4 / 8);  // the other dimension has tiles
 }
 
-// A reducer that adds is none that selects: an initial value may count once only.
-TEST(Argmax, ReducersThatAddStayWhole) {
+// A sum beside a maximum is reduced by itself, whatever it starts from: that counts once.
+TEST(Argmax, AReducerOfTwoKindsIsTakenApart) {
   VerifyFamily({.text = R"(
 both {
   x = f32[] parameter(0)
