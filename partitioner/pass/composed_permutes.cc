@@ -88,7 +88,7 @@ class ChainFinder {
   void Visit(InstrId id) {
     Composed c = AsItIs(m_, id);
     const InstrId before = c.value;
-    bool changes = IsPlainPermute(m_, before) && InSameComputation(before, id);
+    bool changes = IsPlainPermute(m_, before) && AreAlike(before, id);
     if (changes) {
       c = Compose(Of(before), c);
     } else if (const InstrId first = BehindLocalOps(before, id); first.valid()) {
@@ -108,7 +108,8 @@ class ChainFinder {
     for (int k = 0; k < kMost; ++k) {
       if (uses_[id.value] != 1 || !InSameComputation(id, user)) return InstrId();
       if (IsPlainPermute(m_, id)) {
-        return IsBijection(m_, Of(id)) && !Of(id).left_out ? id : InstrId();
+        const bool may_go = IsBijection(m_, Of(id)) && !Of(id).left_out && AreAlike(id, user);
+        return may_go ? id : InstrId();
       }
       const Instruction& i = m_.instr(id);
       const bool local = i.operand_count == 1 && i.shape->IsArray() && i.sharding == nullptr &&
@@ -122,6 +123,14 @@ class ChainFinder {
   Composed Of(InstrId id) const {
     const auto known = found_.find(id);
     return known == found_.end() ? AsItIs(m_, id) : known->second;
+  }
+  // Whether two permutes name devices in the same way: with a channel by partition, else by
+  // replica.
+  bool AreAlike(InstrId a, InstrId b) const {
+    const auto by_partition = [&](InstrId id) {
+      return m_.instr(id).as<PermuteAttrs>().channel_id > 0;
+    };
+    return InSameComputation(a, b) && by_partition(a) == by_partition(b);
   }
   bool InSameComputation(InstrId a, InstrId b) const {
     return m_.instr(a).computation == m_.instr(b).computation;

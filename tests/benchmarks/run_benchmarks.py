@@ -60,6 +60,9 @@ def main():
                   for s, t in chains[0]['us'].items()]
         print(f'  {p["name"]:14}', ', '.join(ratios))
 
+    print('\n== Plans of reshards', flush=True)
+    failed |= subprocess.run([os.path.join(args.programs, 'bench_reshard')]).returncode != 0
+
     command = os.path.join(args.programs, 'shardcall')
     table('Costs against sizes: no exponent may reach 1.15', 'costs.json',
           [sys.executable, os.path.join(HERE, 'measure_costs.py'), f'--command={command}'])

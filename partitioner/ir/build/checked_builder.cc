@@ -60,15 +60,18 @@ const Shape* CheckedBuilder::Array(ElementType type, Ints dims) {
   int64_t bytes = ok ? std::max(1, ElementTypeBits(type) / 8) : 1;
   for (int64_t d : dims) ok = ok && d >= 0 && !__builtin_mul_overflow(bytes, d, &bytes);
   if (!ok) {
-    error_ = {.code = "E021",
-              .message = "there is no array of this type and these dimensions",
-              .where = "",
-              .expected =
-                  "an array type, and at most 255 dimensions of 0 or more, of fewer than "
-                  "2^63 bytes in all",
-              .found = absl::StrCat(ElementTypeName(type), "[", absl::StrJoin(dims, ","), "]"),
-              .fix = "correct the dimensions",
-              .excerpt = ""};
+    error_ = {
+        .code = "E021",
+        .message = "there is no array of this type and these dimensions",
+        .where = "",
+        .expected =
+            "an array type, and at most 255 dimensions of 0 or more, of fewer than "
+            "2^63 bytes in all",
+        .found = dims.size() > 255
+                     ? absl::StrCat(dims.size(), " dimensions of ", ElementTypeName(type))
+                     : absl::StrCat(ElementTypeName(type), "[", absl::StrJoin(dims, ","), "]"),
+        .fix = "correct the dimensions",
+        .excerpt = ""};
     return nullptr;
   }
   Dims layout;

@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/ir/build/expansion.h"
 
 #include "absl/algorithm/container.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -25,8 +26,15 @@ std::optional<Rewritten> Expand(const Module& m,
                                 absl::flat_hash_map<InstrId, CallExpansion> expansions) {
   for (int k = 0; k < m.num_instructions() && !expansions.empty(); ++k) {
     const Instruction& i = m.instr(InstrId(k));
-    if (i.opcode != Opcode::kAsyncStart) continue;
-    for (const InstrId id : m.comp(i.as<AsyncAttrs>().calls).instructions) expansions.erase(id);
+    const bool fusion = i.opcode == Opcode::kFusion;
+    if (!fusion && i.opcode != Opcode::kAsyncStart) continue;
+    for (CompId c : CalledComputations(m, i)) {
+      for (const InstrId id : m.comp(c).instructions) {
+        const auto expansion = expansions.find(id);
+        if (expansion == expansions.end() || (fusion && !expansion->second.leaves_out)) continue;
+        expansions.erase(expansion);
+      }
+    }
   }
   if (expansions.empty()) return std::nullopt;
   return RewriteOps(m, [&](InstrId id, GraphBuilder& b, ModuleCloner& cloner) {

@@ -53,9 +53,10 @@ std::optional<CallExpansion> ReadUpdateOfAll(const Module& m, InstrId id) {
   const Shape& all = *m.instr(id).shape;
   const Shape& update = *m.instr(m.operand(id, 1)).shape;
   if (all.IsDynamic() || update.IsDynamic() || update.dims() != all.dims()) return std::nullopt;
-  return CallExpansion{{&all}, [](GraphBuilder& b, absl::Span<const InstrId> given) {
-                         return std::vector<InstrId>{b.Unary(Opcode::kCopy, given[1])};
-                       }};
+  const auto update_of = [](GraphBuilder&, absl::Span<const InstrId> given) {
+    return std::vector<InstrId>{given[1]};
+  };
+  return CallExpansion{{&all}, update_of, /*leaves_out=*/true};
 }
 
 std::optional<CallExpansion> ReadPlacedScatter(const Module& m, InstrId id) {

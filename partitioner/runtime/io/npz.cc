@@ -265,6 +265,16 @@ absl::StatusOr<Tensor> ToTensor(const NpyArray& array, const LeafShape& leaf,
   }
   if (t.byte_size() > 0) std::memcpy(t.MutableData(), array.data.data(), t.byte_size());
   NormalizeElements(type, t.MutableData(), t.num_elements());
+  for (int64_t i = 0; ElementTypeBits(type) < 8 && i < t.num_elements(); ++i) {
+    if (t.data()[i] == array.data[i]) continue;
+    const int given = array.kind == 'i' ? static_cast<int8_t>(array.data[i])
+                                        : static_cast<int>(static_cast<uint8_t>(array.data[i]));
+    return ToStatus({.code = "E206",
+                     .message = absl::StrCat("element ", i, " = ", given, " is not a value of ",
+                                             ElementTypeName(type)),
+                     .where = where,
+                     .fix = "Give numbers that the narrow type has"});
+  }
   return t;
 }
 

@@ -3,8 +3,10 @@
 // by op. Here the states of the values that nothing annotates are chosen together, for the least
 // time of the whole program by the cost model: the cost is a sum of terms of few values each
 // (state_graph.h), which is minimized over a short list of states for each value (state_offers.h,
-// min_sum.h), and once more over what is near the states that are found. The plan has the last
-// word: what it finds no cheaper is not taken, nor what needs more memory than there is room for.
+// min_sum.h), and once more over what is near the states that are found. Then an axis moves to
+// another dimension of the values that are dearest to send, together with all that follows from
+// that. The plan has the last word: what it finds no cheaper is not taken, nor what needs more
+// memory than there is room for.
 //
 // Example: the sum x w over a sharded contraction is added to a sharded y and multiplied by a
 // sharded v. Propagation leaves the sum whole, as no operand has its axes to give; sharded as y it

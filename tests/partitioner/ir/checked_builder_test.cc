@@ -132,9 +132,9 @@ TEST_F(CheckedBuilderTest, MisuseIsAnErrorAndLeavesTheComputationAlone) {
             "E021 reshape: operand and result differ in number of elements: expected 24 as in "
             "f32[4,6], found 25 as in f32[5,5]");
   EXPECT_EQ(Error(b_.Broadcast(x, {-1, 6}, {0, 1})),
-            "E021 there is no array of this type and these dimensions: expected an array type and "
-            "at most 255 dimensions of 0 or more, found 2 dimensions of f32. Fix: correct the "
-            "dimensions");
+            "E021 there is no array of this type and these dimensions: expected an array type, "
+            "and at most 255 dimensions of 0 or more, of fewer than 2^63 bytes in all, found "
+            "f32[-1,6]. Fix: correct the dimensions");
   EXPECT_NE(Error(b_.Transpose(x, {0, 0})), "ok");
   EXPECT_NE(Error(b_.Slice(x, {0}, {1})), "ok");
   EXPECT_NE(Error(b_.Slice(x, {0, 0}, {5, 1})), "ok");

@@ -111,6 +111,26 @@ TEST(PlacedWindows, AnUpdateOfAllIsTheUpdate) {
   EXPECT_EQ(Plainer(absl::StrReplaceAll(update, {{"u = f32[8,4]", "u = f32[8,3]"}})), "");
 }
 
+// All parameters of a fusion are to be used.
+TEST(PlacedWindows, AnUpdateOfAllInAFusionStays) {
+  const absl::StatusOr<Module> module = Parse(R"(HloModule m
+f {
+  x = f32[8] parameter(0)
+  u = f32[8] parameter(1)
+  i = s32[] parameter(2)
+  ROOT r = f32[8] dynamic-update-slice(x, u, i)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  u = f32[8] parameter(1)
+  i = s32[] parameter(2)
+  ROOT r = f32[8] fusion(x, u, i), kind=kLoop, calls=f
+}
+)");
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_FALSE(InPlainOps(*module).has_value());
+}
+
 TEST(PlacedWindows, ADynamicSliceAtConstantsIsASlice) {
   EXPECT_EQ(Plainer(R"(  x = f32[8,4] parameter(0)
   c = s32[] constant(7)

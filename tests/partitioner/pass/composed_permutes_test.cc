@@ -55,6 +55,15 @@ TEST(ComposedPermutes, ThoseThatLeaveAllAsItIsAreGone) {
             "");
 }
 
+TEST(ComposedPermutes, ThoseOfReplicasAndOfPartitionsStayApart) {
+  EXPECT_EQ(Composed(R"(
+  x = f32[8] parameter(0)
+  p = f32[8] collective-permute(x), source_target_pairs={{0,1},{1,0},{2,3},{3,2}}
+  ROOT q = f32[8] collective-permute(p), channel_id=1, source_target_pairs={{0,2},{1,3},{2,0},{3,1}}
+)"),
+            "");
+}
+
 TEST(ComposedPermutes, OfThreeTheLastIsOne) {
   const std::string text = Composed(R"(
   x = f32[8] parameter(0)
