@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,13 @@ struct DeviceMemory {
   int64_t outputs = 0;
   int64_t temporaries = 0;  // peak, beside arguments and outputs
   int64_t aliased = 0;      // outputs in the memory of donated arguments
-  int64_t Peak() const { return arguments + outputs + temporaries - aliased; }
+  // The largest number where it is more.
+  int64_t Peak() const {
+    int64_t sum = 0;
+    const bool over = __builtin_add_overflow(arguments, outputs, &sum) ||
+                      __builtin_add_overflow(sum, temporaries, &sum);
+    return over ? std::numeric_limits<int64_t>::max() : sum - aliased;
+  }
 };
 DeviceMemory CountDeviceMemory(const Module& local, XlaBackend backend = XlaBackend::kGpu);
 

@@ -134,7 +134,7 @@ absl::Status CheckContract(const std::vector<ContractTerm>& terms, const Partiti
     if (holds) continue;
     absl::StrAppend(&broken, broken.empty() ? "" : "; ", t.subject, " is ",
                     absl::StrFormat("%.0f", value), ", not ", t.relation, " ",
-                    absl::StrFormat("%.0f", t.limit));
+                    absl::StrFormat("%.15g", t.limit));
   }
   if (broken.empty()) return absl::OkStatus();
   Diagnostic d;

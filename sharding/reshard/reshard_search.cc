@@ -82,7 +82,7 @@ class Search final : public ReshardCompletion {
       average *= static_cast<double>(global_dim(d)) / static_cast<double>(Size(target_[d]));
       held *= static_cast<double>(std::min(Tile(d, l[d]), want));
     }
-    if (!l[rank()].empty()) return average;
+    if (!l[rank()].empty()) return std::max(need - held, average);
     return std::max(need - held, average - held * ShareInPlace(l));
   }
   // Of the devices those whose coordinates are equal along every two atoms that stand at one place

@@ -40,7 +40,8 @@ absl::Status ComputationLowering::AddResults(const LowerContext& context, int fi
     int64_t elements = 1;
     for (int64_t d : step->shapes.back().dims) {
       if (d < 0 || (d > 0 && elements > kMaxElements / d)) {
-        return context.Error("E311", "the result is too large to be held");
+        return context.Error("E311", "the result is too large to be held",
+                             "Give the program smaller arrays, or run it over more devices");
       }
       elements *= d;
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data movement without arithmetic: broadcast, transpose, reverse, reshape, bitcast-convert, iota,
 // and device ids.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <vector>
 
 #include "shardcall/partitioner/runtime/execute/step_run.h"
 #include "shardcall/partitioner/runtime/fuse/fusible.h"
@@ -179,12 +181,16 @@ absl::Status LowerIota(const LowerContext& context, Step* step) {
   const ElementType type[] = {ElementType::kS64};
   const LaneKernel convert = FindLaneKernel(Opcode::kConvert, nullptr, type, shape.type);
   if (!convert.valid()) return context.Unimplemented("an iota of this type");
-  Tensor line(ElementType::kS64, {shape.dims[d]});
-  std::iota(line.MutableData<int64_t>(), line.MutableData<int64_t>() + shape.dims[d], 0);
   auto data = std::make_unique<IotaData>();
   data->line = Tensor(shape.type, {shape.dims[d]});
-  const void* in[] = {line.data()};
-  convert.Run(in, data->line.MutableData(), shape.dims[d]);
+  constexpr int64_t kBlock = 4096;  // numbers at once, which take eight bytes each
+  std::vector<int64_t> block(std::min(kBlock, shape.dims[d]));
+  const void* in[] = {block.data()};
+  for (int64_t at = 0; at < shape.dims[d]; at += kBlock) {
+    std::iota(block.begin(), block.end(), at);
+    convert.Run(in, data->line.MutableData() + at * data->line.element_bytes(),
+                std::min(kBlock, shape.dims[d] - at));
+  }
   data->strides.assign(shape.dims.size(), 0);
   data->strides[d] = 1;
   step->fn = RunIota;

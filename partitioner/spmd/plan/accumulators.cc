@@ -133,6 +133,10 @@ void FindResults(const Module& module, Accumulators* found) {
       found->stacks[op->second].result = id;
     }
   }
+  for (int c = 0; c < module.num_computations(); ++c) {
+    const auto loop = whole.find(module.comp(CompId(c)).root);
+    if (loop != whole.end()) loop->second = true;
+  }
   absl::erase_if(found->stacks, [&](const auto& entry) {
     return whole[entry.second.loop] || readers[entry.first] != 1;
   });
