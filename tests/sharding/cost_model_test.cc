@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/sharding/cost_model.h"
 
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -99,6 +100,21 @@ TEST(CostModel, OtherNamesAndWhatIsNoPositiveNumberAreE211) {
     EXPECT_EQ(DiagnosticCode(cost.status()), "E211") << text;
     EXPECT_THAT(std::string(cost.status().message()), HasSubstr(text.substr(text.rfind(' ') + 1)));
     EXPECT_THAT(std::string(cost.status().message()), HasSubstr("host, h100, tpu_v5p"));
+  }
+}
+
+// As ParseCostModel refuses them, where a program fills the fields itself.
+TEST(CostModel, FieldsThatNoMachineHasAreRefused) {
+  EXPECT_TRUE(CheckCostModel({}).ok());
+  EXPECT_TRUE(CheckCostModel(HostCosts()).ok());
+  EXPECT_TRUE(CheckCostModel({.latency = 0}).ok());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const CostModel& cost :
+       {CostModel{.bandwidth = 0}, CostModel{.bandwidth = nan}, CostModel{.flop_rate = 0},
+        CostModel{.memory_rate = -1}, CostModel{.latency = nan}, CostModel{.trip_count = 0},
+        CostModel{.host_devices = 2}, CostModel{.axes = {{.axis = "x"}}},
+        CostModel{.axes = {{.axis = "x", .bandwidth = nan}}}}) {
+    EXPECT_EQ(DiagnosticCode(CheckCostModel(cost)), "E211") << CheckCostModel(cost);
   }
 }
 

@@ -38,6 +38,15 @@ TEST(RunPartitioned, BackendsOfRanksWithoutACommunicatorAreAStatus) {
               Fails("E303", "the mpi backend needs a communicator per process"));
 }
 
+TEST(Compare, NaNsOfOneSideAreTold) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const OutputDifference d = Compare(F32({5, 6}), F32({nan, nan}), false);
+  EXPECT_FALSE(d.ok);
+  EXPECT_FALSE(d.same_specials);
+  EXPECT_EQ(d.largest, 6);
+  EXPECT_TRUE(Compare(F32({nan, 6}), F32({nan, 6}), false).same_specials);
+}
+
 TEST(Compare, FloatsBitwiseOrWithinATolerance) {
   EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).ok);
   EXPECT_TRUE(Compare(F32({1, 2}), F32({1, 2}), true).bitwise);

@@ -186,6 +186,7 @@ TEST(ProgramBuilderTest, WhatIsAskedOfASpentBuilderIsRefused) {
   EXPECT_FALSE(p.builder().Add(Opcode::kAdd, {x, x}).ok());
   EXPECT_FALSE(p.builder().ConstantInt(ElementType::kF32, 1).ok());
   EXPECT_FALSE(p.builder().Parameter(0, module->instr(x).shape).ok());
+  EXPECT_FALSE(p.Parameter(ElementType::kF32, {8}).ok());
   EXPECT_FALSE(std::move(p).Build(x).ok());
   // The module of before has what it had, and what is moved from has nothing.
   EXPECT_TRUE(VerifyModule(*module, "").ok());

@@ -216,6 +216,18 @@ TEST_F(Npz, Float32StandsForANarrowFloatIfEveryValueIsExact) {
       "E206");
 }
 
+TEST_F(Npz, BytesStandForANarrowIntegerThatHasThem) {
+  const auto read = [&](std::vector<int8_t> values) {
+    EXPECT_TRUE(
+        WriteNpz(File("a.npz"), "arg", {Tensor::From<int8_t>(ElementType::kS8, {2}, values)}).ok());
+    return std::string(
+        DiagnosticCode(ReadNpz(File("a.npz"), "arg", {{{ElementType::kS4, {2}, {}}}}).status()));
+  };
+  EXPECT_EQ(read({-8, 7}), "");
+  EXPECT_EQ(read({7, 8}), "E206");
+  EXPECT_EQ(read({-9, 0}), "E206");
+}
+
 TEST_F(Npz, WrongNamesShapesAndTypesAreTold) {
   ASSERT_TRUE(WriteNpz(File("a.npz"), "arg", {F32({2}, {1, 2}), F32({2}, {3, 4})}).ok());
   auto code = [&](const std::string& file, const std::vector<LeafShape>& shapes) {

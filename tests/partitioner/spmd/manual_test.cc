@@ -56,6 +56,23 @@ ENTRY main {
             16 * 32 / 2 * 4);
 }
 
+// What enters is cut over the manual axes alone, also where it is sharded over others before.
+TEST(Manual, WhatIsShardedOverFreeAxesTooEntersByTheManualOnes) {
+  const auto verified = VerifyText(R"(HloModule m, num_partitions=8
+ENTRY main {
+  p = f32[32,8] parameter(0), sharding={devices=[8,1]<=[8]}
+  c = f32[32,8] custom-call(p), custom_call_target="Sharding", sharding={devices=[4,2]<=[8]}
+  f = f32[8,8] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}
+  n = f32[8,8] negate(f)
+  e = f32[8,8] custom-call(n), custom_call_target="Sharding", sharding={devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}
+  ROOT s = f32[32,8] custom-call(e), custom_call_target="SPMDShardToFullShape", sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+}
+)",
+                                   {});
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_EQ(verified->status, VerifyResult::Status::kOk) << verified->reason;
+}
+
 TEST(Manual, LocalWork) { VerifyRegion("  y = f32[@A,@B] negate(x), sharding={manual}"); }
 
 TEST(Manual, AllReduceOverOneAxis) {
