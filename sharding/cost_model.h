@@ -82,6 +82,7 @@ inline CostModel HostCosts() {
 // that is not a positive number or that the field does not know, a part of a device, one of
 // host_devices and network alone, these beside rates of axes, or two of one axis.
 absl::StatusOr<CostModel> ParseCostModel(absl::string_view text, const CostModel& base = {});
+
 }  // namespace shardcall
 
 namespace shardcall {

@@ -178,14 +178,14 @@ VerifyResult OnOneDevice(const ExactResults& reference, VerifyResult result) {
   return result;
 }
 
-// Adds the comparison of each output. The first one that differs is the reason. `moved`: what the
-// program computes if inexact sums are perturbed; null: not known.
 std::string HowItDiffers(const OutputDifference& d) {
   if (!d.same_specials) return "in where it is NaN or infinite";
   if (d.max_abs_diff == 0 && !d.same_zeros) return "in the sign of a zero";
   return absl::StrCat("by ", d.max_abs_diff);
 }
 
+// Adds the comparison of each output. The first one that differs is the reason. `moved`: what the
+// program computes if inexact sums are perturbed; null: not known.
 VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got,
                             const ExactResults* moved, VerifyResult result) {
   for (size_t k = 0; k < want.outputs.size(); ++k) {

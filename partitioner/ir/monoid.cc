@@ -108,19 +108,23 @@ bool RecognizePartialOp(const Module& module, CompId computation, PartialOp* out
 bool RecognizeMonoid(const Module& module, CompId computation, Opcode* op) {
   const Computation& c = module.comp(computation);
   if (c.parameters.size() != 2 || !c.root.valid()) return false;
-  const Instruction& root = module.instr(c.root);
-  if (!IsMonoid(root.opcode)) return false;
-  const absl::Span<const InstrId> x = module.operands(root);
-  if (x.size() != 2) return false;
+  const std::optional<Opcode> found =
+      MonoidOfPair(module, c.root, c.parameters[0], c.parameters[1]);
+  if (!found.has_value()) return false;
   const Shape* a = module.instr(c.parameters[0]).shape;
   const Shape* b = module.instr(c.parameters[1]).shape;
   if (!a->IsArray() || a->rank() != 0 || a->bare() != b->bare()) return false;
-  if (!(x[0] == c.parameters[0] && x[1] == c.parameters[1]) &&
-      !(x[0] == c.parameters[1] && x[1] == c.parameters[0])) {
-    return false;
-  }
-  *op = root.opcode;
+  *op = *found;
   return true;
+}
+
+std::optional<Opcode> internal::MonoidOfPair(const Module& module, InstrId result, InstrId a,
+                                             InstrId b) {
+  const Instruction& i = module.instr(result);
+  const absl::Span<const InstrId> x = module.operands(i);
+  if (!IsMonoid(i.opcode) || x.size() != 2) return std::nullopt;
+  const bool pair = (x[0] == a && x[1] == b) || (x[0] == b && x[1] == a);
+  return pair ? std::optional(i.opcode) : std::nullopt;
 }
 
 bool HasIdentity(PartialOp op, ElementType type) {

@@ -61,4 +61,13 @@ bool IdentityBits(Opcode monoid, ElementType type, uint64_t* bits,
 
 }  // namespace shardcall
 
+namespace shardcall {
+inline namespace internal {
+
+// The op of the table that makes `result` of these two values, in either order; empty if none does.
+std::optional<Opcode> MonoidOfPair(const Module& module, InstrId result, InstrId a, InstrId b);
+
+}  // namespace internal
+}  // namespace shardcall
+
 #endif  // SHARDCALL_PARTITIONER_IR_MONOID_H_

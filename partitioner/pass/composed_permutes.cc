@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/pass/pass.h"
 #include "shardcall/partitioner/pass/rewrite.h"
+#include "shardcall/partitioner/pass/use_counts.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -31,15 +32,6 @@ bool IsPlainPermute(const Module& m, InstrId id) {
   const Instruction& i = m.instr(id);
   return i.opcode == Opcode::kCollectivePermute && i.operand_count == 1 && i.shape->IsArray() &&
          i.sharding == nullptr && i.extra < 0 && i.as<PermuteAttrs>().slice_sizes.empty();
-}
-
-int64_t NumDevices(const Module& m) {
-  return m.header.has_num_partitions ? m.header.num_partitions : 1;
-}
-
-// Whether each device of the program sends to itself.
-bool KeepsAll(const Module& m, const Composed& c) {
-  return static_cast<int64_t>(c.sources.size()) == NumDevices(m) && c.sources == c.targets;
 }
 
 Composed AsItIs(const Module& m, InstrId id) {
@@ -63,24 +55,23 @@ Composed Compose(const Composed& first, const Composed& then) {
 
 // Each device gets what one device has: what was computed of it, another one can compute.
 bool IsBijection(const Module& m, const Composed& c) {
-  return static_cast<int64_t>(c.sources.size()) == NumDevices(m);
+  const int64_t devices = m.header.has_num_partitions ? m.header.num_partitions : 1;
+  return static_cast<int64_t>(c.sources.size()) == devices;
 }
 
 class ChainFinder {
  public:
-  explicit ChainFinder(const Module& m) : m_(m), uses_(m.num_instructions()) {
-    for (int k = 0; k < m.num_instructions(); ++k) {
-      for (InstrId o : m.operands(InstrId(k))) ++uses_[o.value];
-    }
-    for (int c = 0; c < m.num_computations(); ++c) ++uses_[m.comp(CompId(c)).root.value];
-  }
+  explicit ChainFinder(const Module& m) : m_(m) {}
 
   // Permutes that others make up, or that do nothing. A permute with several readers stays for
   // these; one that is the value it permutes is left out, as others send for it.
   absl::flat_hash_map<InstrId, Composed> Find() {
+    std::vector<InstrId> permutes;
     for (int k = 0; k < m_.num_instructions(); ++k) {
-      if (IsPlainPermute(m_, InstrId(k))) Visit(InstrId(k));
+      if (IsPlainPermute(m_, InstrId(k))) permutes.push_back(InstrId(k));
     }
+    if (!permutes.empty()) uses_ = UseCounts(m_);
+    for (InstrId id : permutes) Visit(id);
     return std::move(found_);
   }
 
@@ -98,7 +89,7 @@ class ChainFinder {
       c = std::move(both);
       changes = true;
     }
-    c.left_out = KeepsAll(m_, c);
+    c.left_out = IsBijection(m_, c) && c.sources == c.targets;  // each sends to itself
     if (changes || c.left_out) found_[id] = std::move(c);
   }
 
@@ -106,7 +97,8 @@ class ChainFinder {
   InstrId BehindLocalOps(InstrId id, InstrId user) const {
     constexpr int kMost = 8;
     for (int k = 0; k < kMost; ++k) {
-      if (uses_[id.value] != 1 || !InSameComputation(id, user)) return InstrId();
+      const bool only = uses_[id.value] == 1 && id != m_.comp(m_.instr(id).computation).root;
+      if (!only || !InSameComputation(id, user)) return InstrId();
       if (IsPlainPermute(m_, id)) {
         const bool may_go = IsBijection(m_, Of(id)) && !Of(id).left_out && AreAlike(id, user);
         return may_go ? id : InstrId();

@@ -71,9 +71,10 @@ LooseOrder OrderOf(const DeviceTiling& tiling) {
 }
 
 std::optional<LooseOrder> RefinedBy(const DeviceTiling& tiling, const LooseOrder& order) {
+  if (order.loose == 1) return std::nullopt;
   const int64_t n = order.order.num_devices();
   const std::vector<int64_t> tiled = DevicesOf(tiling.runs);
-  if (order.loose == 1 || static_cast<int64_t>(tiled.size()) != n) return std::nullopt;
+  if (static_cast<int64_t>(tiled.size()) != n) return std::nullopt;
   std::vector<int64_t> tile(n), devices(n);  // by device, by position
   for (int64_t k = 0; k < n; ++k) tile[tiled[k]] = k / tiling.copies;
   for (int64_t p = 0; p < n; ++p) devices[p] = order.order.DeviceAt(p);
@@ -94,24 +95,25 @@ std::optional<LooseOrder> RefinedBy(const DeviceTiling& tiling, const LooseOrder
 }
 
 void SortLists(std::vector<DeviceTiling>* tilings) {
-  const auto list = absl::c_find_if(*tilings, IsList);
-  if (list == tilings->end()) return;
+  if (absl::c_none_of(*tilings, IsList)) return;
   const bool first = absl::c_all_of(*tilings, [](const DeviceTiling& t) {
     return IsList(t) || t.copies > 1 ||
            absl::c_all_of(t.runs.dims, [](const auto& dim) { return dim.empty(); });
   });
   if (first) std::stable_partition(tilings->begin(), tilings->end(), IsList);
   std::vector<size_t> places;
-  std::vector<std::pair<std::vector<int64_t>, DeviceTiling>> lists;
+  std::vector<DeviceTiling> lists;
   for (size_t k = 0; k < tilings->size(); ++k) {
     if (!IsList((*tilings)[k])) continue;
     places.push_back(k);
-    lists.emplace_back(DevicesOf((*tilings)[k].runs), std::move((*tilings)[k]));
+    lists.push_back(std::move((*tilings)[k]));
   }
-  absl::c_stable_sort(lists, [](const auto& a, const auto& b) {
-    return std::tie(a.second.copies, a.first) < std::tie(b.second.copies, b.first);
+  absl::c_stable_sort(lists, [](const DeviceTiling& a, const DeviceTiling& b) {
+    if (a.copies != b.copies) return a.copies < b.copies;
+    const auto x = a.runs.order.list(), y = b.runs.order.list();
+    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
   });
-  for (size_t k = 0; k < places.size(); ++k) (*tilings)[places[k]] = std::move(lists[k].second);
+  for (size_t k = 0; k < places.size(); ++k) (*tilings)[places[k]] = std::move(lists[k]);
 }
 
 }  // namespace internal

@@ -390,14 +390,15 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
   }
   SHARDCALL_ASSIGN_OR_RETURN(const DeviceTiling tiling, TilingOf(s));
   for (const BaseMesh* base : bases_) {
-    const std::optional<TileRuns> runs = FitTo(*base, tiling);
-    if (!runs.has_value()) continue;
+    const std::optional<TileRuns> runs = RunsOver(base->order(), tiling);
+    bool fits = runs.has_value();
     out.mesh = base;
     out.manual.clear();
     out.unreduced.clear();
-    for (size_t t = 0; t < runs->dims.size(); ++t) {
-      AxisList axes;
-      SHARDCALL_CHECK(AppendRuns(*base, runs->dims[t], &axes));
+    AxisList axes;
+    for (size_t t = 0; fits && t < runs->dims.size(); ++t) {
+      axes.clear();
+      fits = AppendRuns(*base, runs->dims[t], &axes);
       axes = Canonical(*base, axes);
       if (static_cast<int>(t) < rank) {
         out.dims[t].axes = axes;
@@ -407,6 +408,7 @@ absl::StatusOr<ShardingConstraint> MeshSet::FromHlo(const HloSharding& s, int ra
         out.unreduced.insert(out.unreduced.end(), axes.begin(), axes.end());
       }
     }
+    if (!fits) continue;
     SHARDCALL_RETURN_IF_ERROR(SetReduction(s, &out));
     return out;
   }

@@ -137,9 +137,7 @@ bool AddMessages(const ShardRanges& r, int64_t gathered, std::vector<RangePart>*
       need.key = k;
       by_place.push_back(need);
     });
-    if (static_cast<int64_t>(by_place.size()) > MostNeeds(r.num_shards)) {
-      return false;
-    }
+    if (static_cast<int64_t>(by_place.size()) > MostNeeds(r.num_shards)) return false;
   }
   std::vector<Message> messages = Messages(by_distance), placed = Messages(by_place);
   if (IsBetter(placed, messages)) messages = std::move(placed);
@@ -222,9 +220,7 @@ ExchangePlan PlanExchange(const ShardRanges& r) {
     AddOwnPart(r, &plan.parts);
   }
   const int64_t length = Length(plan.parts);
-  if (!r.wraps && length > 0 && length >= gathered) {
-    return gather;
-  }
+  if (!r.wraps && length > 0 && length >= gathered) return gather;
   int64_t sent = 0;
   for (const RangePart& p : plan.parts) {
     if (p.own || p.pairs.empty()) continue;

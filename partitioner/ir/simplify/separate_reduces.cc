@@ -15,14 +15,12 @@ namespace {
 std::optional<Opcode> MonoidOfResult(const Module& m, const Computation& reducer, size_t n,
                                      size_t k) {
   const InstrId result = m.operand(reducer.root, static_cast<int>(k));
-  const Instruction& i = m.instr(result);
-  const std::optional<PartialOp> op = PartialOpOf(i.opcode);
-  if (!op || !i.shape->IsArray() || !HasIdentity(*op, i.shape->element_type())) return std::nullopt;
-  std::vector<InstrId> combined(m.operands(result).begin(), m.operands(result).end());
-  const std::vector<InstrId> pair = {reducer.parameters[k], reducer.parameters[n + k]};
-  if (combined != pair) std::swap(combined[0], combined[1]);
-  if (combined != pair) return std::nullopt;
-  return i.opcode;
+  const std::optional<Opcode> monoid =
+      MonoidOfPair(m, result, reducer.parameters[k], reducer.parameters[n + k]);
+  const Shape& shape = *m.instr(result).shape;
+  const bool has_identity = monoid.has_value() && shape.IsArray() &&
+                            HasIdentity(*PartialOpOf(*monoid), shape.element_type());
+  return has_identity ? monoid : std::nullopt;
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
-#include "shardcall/partitioner/pass/backend/use_counts.h"
 #include "shardcall/partitioner/pass/rewrite.h"
+#include "shardcall/partitioner/pass/use_counts.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -6,8 +6,8 @@
 #include "shardcall/partitioner/ir/analysis/identity_constant.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/pass/backend/backend_passes.h"
-#include "shardcall/partitioner/pass/backend/use_counts.h"
 #include "shardcall/partitioner/pass/rewrite.h"
+#include "shardcall/partitioner/pass/use_counts.h"
 
 namespace shardcall {
 inline namespace internal {

@@ -37,15 +37,17 @@ const Decision& StateGraph::FirstDecision(const Term& term) {
   return DecisionOf(term, states);
 }
 
+const Sharding* StateGraph::MovesTo(const Term& term) const {
+  return term.output >= 0 ? output(term.output) : FirstState(term, term.leaves.size() - 1);
+}
+
 double StateGraph::FirstSeconds(const Term& term) {
   if (term.op.valid()) {
     const Decision& d = FirstDecision(term);
     return d.bytes == 0 ? 0 : term.runs * d.seconds;
   }
-  const Sharding* const from = FirstState(term, 0);
-  const Sharding* const to =
-      term.output >= 0 ? output(term.output) : FirstState(term, term.leaves.size() - 1);
-  return from == to ? 0 : term.runs * MoveSeconds(program_.LeafShape(term.leaves[0]), from, to);
+  return term.runs *
+         MoveSeconds(program_.LeafShape(term.leaves[0]), FirstState(term, 0), MovesTo(term));
 }
 
 std::vector<int> StateGraph::DearestValues(size_t most) {

@@ -54,6 +54,8 @@ class StateGraph {
   const Sharding* output(int k) const { return propagation_.outputs[k]; }
   // The state of a leaf of the term, if open values have their first.
   const Sharding* FirstState(const Term& term, size_t leaf) const;
+  // Where a term that is a reshard takes its value: the state of its last leaf, or of a result.
+  const Sharding* MovesTo(const Term& term) const;
   // How an op is run between these states.
   const Decision& FirstDecision(const Term& term);
   // What the term sends takes so long, in all executions, if open values have their first states; 0

@@ -118,8 +118,7 @@ void StateOffers::NearTraffic() {
   for (const StateGraph::Term& term : graph_.terms()) {
     if (!term.op.valid()) {
       const Sharding* const from = graph_.FirstState(term, 0);
-      const Sharding* const to = term.output >= 0 ? graph_.output(term.output)
-                                                  : graph_.FirstState(term, term.leaves.size() - 1);
+      const Sharding* const to = graph_.MovesTo(term);
       if (from == to) continue;
       stated_ = true;
       Add(term.leaves.front(), to);
@@ -134,12 +133,12 @@ void StateOffers::NearTraffic() {
     for (size_t k = 0; k < d.produced.size(); ++k) {
       if (d.produced[k] != nullptr) AddSum(term.leaves[operands + k], *d.produced[k]);
     }
+    stated_ = true;
     for (size_t k = 0; k < term.leaves.size(); ++k) {
       const Sharding* const s = graph_.FirstState(term, k);
-      stated_ = true;
       if (s != nullptr && s->HasShardedDim()) Project(term, k, *s, /*sums=*/true);
-      stated_ = false;
     }
+    stated_ = false;
   }
   Spread();
 }

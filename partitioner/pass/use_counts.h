@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef SHARDCALL_PARTITIONER_PASS_BACKEND_USE_COUNTS_H_
-#define SHARDCALL_PARTITIONER_PASS_BACKEND_USE_COUNTS_H_
+#ifndef SHARDCALL_PARTITIONER_PASS_USE_COUNTS_H_
+#define SHARDCALL_PARTITIONER_PASS_USE_COUNTS_H_
 
 #include <vector>
 
@@ -21,4 +21,4 @@ inline std::vector<int> UseCounts(const Module& m) {
 }  // namespace internal
 }  // namespace shardcall
 
-#endif  // SHARDCALL_PARTITIONER_PASS_BACKEND_USE_COUNTS_H_
+#endif  // SHARDCALL_PARTITIONER_PASS_USE_COUNTS_H_
