@@ -27,8 +27,7 @@ struct Need {
 
 // The part of the range of shard i that lies in tile j; of size 0 if there is none.
 Need NeedOf(const ShardRanges& r, int64_t i, int64_t j) {
-  const int64_t first = std::max(r.Start(i), r.begin),
-                last = std::min(r.Start(i) + r.length, r.end);
+  const int64_t first = std::max(r.Start(i), r.begin), last = std::min(r.Stop(i), r.end);
   const int64_t from = std::max(first, j * r.tile), to = std::min(last, (j + 1) * r.tile);
   return {j, i, from - j * r.tile, std::max<int64_t>(to - from, 0), 0};
 }
@@ -36,8 +35,7 @@ Need NeedOf(const ShardRanges& r, int64_t i, int64_t j) {
 // Calls `visit` for each tile that the range of shard i touches, in order.
 template <typename Visit>
 void ForTilesOf(const ShardRanges& r, int64_t i, const Visit& visit) {
-  const int64_t first = std::max(r.Start(i), r.begin),
-                last = std::min(r.Start(i) + r.length, r.end);
+  const int64_t first = std::max(r.Start(i), r.begin), last = std::min(r.Stop(i), r.end);
   if (last <= first) return;
   for (int64_t j = first / r.tile; j <= (last - 1) / r.tile; ++j) visit(j);
 }
@@ -88,6 +86,34 @@ std::vector<Message> Messages(const std::vector<Need>& needs) {
   return out;
 }
 
+// The same needs, each in the first message that is free at both ends, the largest first: messages
+// of alike sizes send little for nothing. None if that takes many messages.
+std::vector<Message> MessagesBySize(std::vector<Need> needs, int64_t num_shards) {
+  constexpr size_t kMost = 16;
+  struct Ends {
+    std::vector<bool> sources, targets;
+  };
+  std::vector<Message> messages;
+  std::vector<Ends> taken;
+  std::stable_sort(needs.begin(), needs.end(),
+                   [](const Need& a, const Need& b) { return a.size > b.size; });
+  for (const Need& need : needs) {
+    size_t k = 0;
+    while (k < messages.size() &&
+           (taken[k].sources[need.source] || taken[k].targets[need.target])) {
+      ++k;
+    }
+    if (k == kMost) return {};
+    if (k == messages.size()) {
+      messages.push_back({need.size, {}});
+      taken.push_back({std::vector<bool>(num_shards), std::vector<bool>(num_shards)});
+    }
+    messages[k].needs.push_back(need);
+    taken[k].sources[need.source] = taken[k].targets[need.target] = true;
+  }
+  return messages;
+}
+
 std::vector<RangePart> PartsOf(const ShardRanges& r, const std::vector<Message>& messages) {
   std::vector<RangePart> parts;
   for (const Message& message : messages) {
@@ -121,6 +147,25 @@ bool IsBetter(const std::vector<Message>& a, const std::vector<Message>& b) {
   return x != y ? x < y : a.size() < b.size();
 }
 
+// What all shards send.
+double Sent(const std::vector<Message>& messages) {
+  double sent = 0;
+  for (const Message& m : messages) {
+    sent += static_cast<double>(m.size) * static_cast<double>(m.needs.size());
+  }
+  return sent;
+}
+
+// Whether `a` sends less than `b` and takes about as long. A message more has to save much.
+bool SendsLess(const std::vector<Message>& a, const std::vector<Message>& b) {
+  constexpr double kAsLong = 1.01, kSaves = 0.9;
+  if (a.empty() || static_cast<double>(Length(a)) > kAsLong * static_cast<double>(Length(b))) {
+    return false;
+  }
+  const int more = static_cast<int>(a.size()) - static_cast<int>(b.size());
+  return more > 0 ? Sent(a) <= std::pow(kSaves, more) * Sent(b) : Sent(a) < Sent(b);
+}
+
 // The messages that bring each shard what it needs of others, but for those to itself; of as many
 // as a gather, or of very many, none.
 bool AddMessages(const ShardRanges& r, int64_t gathered, std::vector<RangePart>* parts) {
@@ -141,6 +186,12 @@ bool AddMessages(const ShardRanges& r, int64_t gathered, std::vector<RangePart>*
   }
   std::vector<Message> messages = Messages(by_distance), placed = Messages(by_place);
   if (IsBetter(placed, messages)) messages = std::move(placed);
+  double needed = 0;
+  for (const Need& need : by_place) needed += static_cast<double>(need.size);
+  if (Sent(messages) > needed) {
+    std::vector<Message> sized = MessagesBySize(std::move(by_place), r.num_shards);
+    if (SendsLess(sized, messages)) messages = std::move(sized);
+  }
   const int64_t length = Length(messages);
   const int64_t entries = static_cast<int64_t>(messages.size()) * r.num_shards;
   if ((length > 0 && length >= gathered) || entries > kShare * MostNeeds(r.num_shards)) {
@@ -253,7 +304,7 @@ double NeededElements(const ShardRanges& r) {
   int64_t needed = 0;
   for (int64_t i = 0; i < r.num_shards; ++i) {
     const int64_t first = std::max(r.Start(i), r.begin);
-    const int64_t last = std::min(r.Start(i) + r.length, r.end);
+    const int64_t last = std::min(r.Stop(i), r.end);
     needed += std::max<int64_t>(last - first, 0) - NeedOf(r, i, i).size;
   }
   return static_cast<double>(needed) / static_cast<double>(r.num_shards);

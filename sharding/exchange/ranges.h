@@ -8,7 +8,9 @@
 #ifndef SHARDCALL_SHARDING_EXCHANGE_RANGES_H_
 #define SHARDCALL_SHARDING_EXCHANGE_RANGES_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,14 +21,16 @@ inline namespace internal {
 inline int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 // Shard i of `num_shards` holds the elements [tile * i, tile * (i + 1)) of a dimension of `extent`
-// elements, and needs [Start(i), Start(i) + length), where Start(i) is
-// scale * floor((step * i + offset) / divisor) + shift. What it gets for elements outside of
-// [begin, end) is undefined.
+// elements, and gets [Start(i), Start(i) + length), where Start(i) is
+// scale * floor((step * i + offset) / divisor) + shift. It needs those before Stop(i). What it gets
+// for others, and for elements outside of [begin, end), is undefined.
 struct ShardRanges {
   int64_t extent = 0, tile = 1, num_shards = 1;
   int64_t step = 0, offset = 0, length = 0;
   int64_t begin = 0, end = 0;  // within [0, extent)
   int64_t scale = 1, divisor = 1, shift = 0;
+  // Ranges that are not as long on all shards: Stop(i) is as Start(i), with this offset.
+  std::optional<int64_t> stop_offset;
   // Behind the last element comes the first one: the dimension is a ring of whole tiles, and each
   // shard needs as many elements as it has, `offset` further on. The other members are as of `Of`.
   bool wraps = false;
@@ -39,8 +43,13 @@ struct ShardRanges {
             .num_shards = shards,
             .end = extent};
   }
-  int64_t Start(int64_t shard) const {
-    return scale * FloorDiv(step * shard + offset, divisor) + shift;
+  int64_t At(int64_t shard, int64_t first) const {
+    return scale * FloorDiv(step * shard + first, divisor) + shift;
+  }
+  int64_t Start(int64_t shard) const { return At(shard, offset); }
+  int64_t Stop(int64_t shard) const {
+    const int64_t last = Start(shard) + length;
+    return stop_offset.has_value() ? std::min(At(shard, *stop_offset), last) : last;
   }
   bool IsAffine() const { return scale == 1 && divisor == 1 && shift == 0; }
   // Whether some shard's range has elements outside of [begin, end).

@@ -94,14 +94,22 @@ double RunsOfComputations(const Module& module, InstrId instr, double otherwise)
   return n < 0 ? otherwise : static_cast<double>(n);
 }
 
+double ExpectedRuns(const Module& module, InstrId instr, double otherwise) {
+  const Instruction& i = module.instr(instr);
+  if (i.opcode != Opcode::kConditional) return RunsOfComputations(module, instr, otherwise);
+  return 1 / static_cast<double>(CalledComputations(module, i).size());
+}
+
 std::vector<double> RunsByComputation(const Module& module, absl::Span<const CompId> order,
-                                      double otherwise) {
+                                      double otherwise, BranchRuns branches) {
   std::vector<double> runs(module.num_computations(), 0);
   runs[module.entry().value] = 1;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {  // callers first
     const double times = runs[it->value];
     for (const InstrId id : module.comp(*it).instructions) {
-      const double each = RunsOfComputations(module, id, otherwise);
+      const double each = branches == BranchRuns::kExpected
+                              ? ExpectedRuns(module, id, otherwise)
+                              : RunsOfComputations(module, id, otherwise);
       for (const CompId callee : CalledComputations(module, module.instr(id))) {
         runs[callee.value] += times * each;
       }

@@ -19,10 +19,16 @@ int64_t KnownTripCount(const Module& module, InstrId loop);
 // How often `instr` runs each of its computations: as often as a loop is known to, else `otherwise`
 // (CostModel::trip_count); all other ops once.
 double RunsOfComputations(const Module& module, InstrId instr, double otherwise);
-// How often each computation runs in a run of the module; branches count as run. `order` is
-// ComputationPostOrder(module).
+// The branches of a conditional, of which one runs.
+enum class BranchRuns {
+  kAll,       // each counts as run
+  kExpected,  // each is as likely as the others
+};
+// As RunsOfComputations; each branch of a conditional by its chance.
+double ExpectedRuns(const Module& module, InstrId instr, double otherwise);
+// How often each computation runs in a run of the module. `order` is ComputationPostOrder(module).
 std::vector<double> RunsByComputation(const Module& module, absl::Span<const CompId> order,
-                                      double otherwise);
+                                      double otherwise, BranchRuns branches = BranchRuns::kAll);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -28,12 +28,12 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
     if (s == nullptr || s->is_maximal()) return;
     const int64_t bytes = s->HasShardedDim() ? shape->byte_size() : 0;
     if (bytes > 0) {
-      if (room_ < 0) room_ = table.RoomForLoops();
-      if (bytes_ + bytes > room_) return;
+      if (!table.HasRoomForLoops(bytes_ + bytes)) return;
       bytes_ += bytes;
     }
-    shares_[leaf] = {comp, bytes > 0 ? share : 1};
+    shares_[leaf.value] = {comp, bytes > 0 ? share : 1};
   };
+  shares_.resize(leaves.num_leaves());
   bool any = false;
   for (int k = 0; k < m.instr(loop).shape->num_leaves(); ++k) {
     const LeafId leaf = leaves.canonical(loop, k);
@@ -49,7 +49,7 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
       continue;
     }
     const LeafId leaf = leaves.canonical(id, 0);
-    if (shares_.contains(leaf)) continue;
+    if (shares_[leaf.value].body.valid()) continue;
     const bool follows = absl::c_all_of(m.operands(id), [&](InstrId o) {
       return m.instr(o).shape->IsArray() &&
              (m.instr(o).opcode == Opcode::kConstant || Has(comp, leaves.canonical(o, 0)));
@@ -59,8 +59,7 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
 }
 
 bool Invariants::Has(CompId comp, LeafId leaf) const {
-  const auto found = shares_.find(leaf);
-  return found != shares_.end() && found->second.body == comp;
+  return !shares_.empty() && shares_[leaf.value].body == comp;
 }
 
 Invariants::Shares Invariants::OfOperands(InstrId op) const {
@@ -71,12 +70,10 @@ Invariants::Shares Invariants::OfOperands(InstrId op) const {
   int flat = 0;
   for (const InstrId o : m.operands(op)) {
     for (int k = 0; k < m.instr(o).shape->num_leaves(); ++k, ++flat) {
-      const auto found = shares_.find(program_.leaves.canonical(o, k));
-      if (found == shares_.end() || found->second.body != comp || found->second.share == 1) {
-        continue;
-      }
+      const Share& of = shares_[program_.leaves.canonical(o, k).value];
+      if (of.body != comp || of.share == 1) continue;
       out.resize(flat + 1, 1);
-      out[flat] = found->second.share;
+      out[flat] = of.share;
     }
   }
   return out;

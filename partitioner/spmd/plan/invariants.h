@@ -6,8 +6,8 @@
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_INVARIANTS_H_
 
 #include <cstdint>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
@@ -19,7 +19,7 @@ class Invariants {
   // By operand of an op: of the executions of the op those in which its reshard runs.
   using Shares = absl::InlinedVector<double, 4>;
 
-  // Those of the program that are sharded, as long as there is room for them as a whole: an eighth
+  // Those of the program that are sharded, as long as there is room for them as a whole: a fifth
   // of the memory that a device needs. `trip_count`: of loops whose trip count is unknown.
   Invariants(const Program& program, const PlanTable& table, double trip_count);
 
@@ -35,11 +35,11 @@ class Invariants {
 
   const Program& program_;
   struct Share {
-    CompId body;  // it is invariant there
-    double share;
+    CompId body;  // it is invariant there; invalid: nowhere
+    double share = 1;
   };
-  absl::flat_hash_map<LeafId, Share> shares_;
-  int64_t bytes_ = 0, room_ = -1;
+  std::vector<Share> shares_;  // by canonical leaf; empty: no leaf is invariant
+  int64_t bytes_ = 0;
 };
 
 }  // namespace internal

@@ -65,6 +65,13 @@ OpDecider::OperandIndices OpDecider::FirstWithValue(InstrId id) const {
   return first;
 }
 
+void OpDecider::FindRepeats() {
+  const int n = program_.module.num_instructions();
+  memo_.last.resize(n);
+  memo_.facts.repeats.resize(n);
+  for (int i = 0; i < n; ++i) memo_.facts.repeats[i] = !FirstWithValue(InstrId(i)).empty();
+}
+
 bool OpDecider::HasBody(InstrId id) {
   return program_.module.instr(id).opcode == Opcode::kCustomCall && rules_.body(id) != nullptr;
 }
@@ -74,19 +81,9 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
                                          const Circumstances& c) {
   const Instruction& instr = program_.module.instr(id);
   const int region = program_.region_of[id.value];
-  uint64_t hash =
-      MixHash(reinterpret_cast<uintptr_t>(&rule),
-              static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
-  for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
-  for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
-  for (const Copies* copies : c.copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(copies));
-  const OperandIndices first_with = FirstWithValue(id);
-  for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
-  for (const Source& s : c.sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
-  for (double s : c.shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
-  for (int64_t s : c.starts) hash = MixHash(hash, static_cast<uint64_t>(s));
-  hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(c.accumulated.share)));
-  const PlanMemo::Entry* entry = memo_.decisions.Find(hash, [&](const PlanMemo::Entry& e) {
+  OperandIndices first_with;
+  if (memo_.facts.repeats[id.value]) first_with = FirstWithValue(id);
+  const auto matches = [&](const PlanMemo::Entry& e) {
     return e.rule == &rule && e.region == region && e.opcode == instr.opcode &&
            e.operands == absl::MakeConstSpan(operands) && e.wanted == absl::MakeConstSpan(wanted) &&
            e.copies == absl::MakeConstSpan(c.copies) &&
@@ -94,10 +91,27 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
            e.sources == absl::MakeConstSpan(c.sources) &&
            e.shares == absl::MakeConstSpan(c.shares) && e.accumulated == c.accumulated &&
            e.starts == absl::MakeConstSpan(c.starts);
-  });
+  };
+  const PlanMemo::Entry*& last = memo_.last[id.value];
+  if (last != nullptr && matches(*last)) {
+    ++hits_;
+    return last;
+  }
+  uint64_t hash =
+      MixHash(reinterpret_cast<uintptr_t>(&rule),
+              static_cast<uint64_t>(region) << 16 | static_cast<uint64_t>(instr.opcode));
+  for (const Sharding* s : operands) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  for (const Sharding* s : wanted) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s));
+  for (const Copies* copies : c.copies) hash = MixHash(hash, reinterpret_cast<uintptr_t>(copies));
+  for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
+  for (const Source& s : c.sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
+  for (double s : c.shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
+  for (int64_t s : c.starts) hash = MixHash(hash, static_cast<uint64_t>(s));
+  hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(c.accumulated.share)));
+  const PlanMemo::Entry* entry = memo_.decisions.Find(hash, matches);
   if (entry != nullptr) {
     ++hits_;
-    return entry;
+    return last = entry;
   }
   ++misses_;
   const Shapes shapes = table_.OperandShapes(id);
@@ -105,7 +119,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
   entry = Make({program_.module, id, &rule, shapes, operands, c.copies, wanted, first_with,
                 c.sources, c.shares, c.accumulated, c.starts, HasBody(id) ? &inputs : nullptr});
   memo_.decisions.Insert(hash, entry);
-  return entry;
+  return last = entry;
 }
 
 }  // namespace internal

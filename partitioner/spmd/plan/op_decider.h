@@ -31,7 +31,9 @@ class OpDecider {
         options_(options),
         table_(table),
         memo_(memo),
-        chooser_(program, options.cost, LooksAhead(program, options), table) {}
+        chooser_(program, options.cost, LooksAhead(program, options), table) {
+    if (memo_.last.empty()) FindRepeats();
+  }
 
   // `rule` is that of the op in the rule table.
   const PlanMemo::Entry* Decide(InstrId id, const ShardingRule& rule, const States& operands,
@@ -45,6 +47,8 @@ class OpDecider {
   // For each operand the first one that is the same value; empty if all differ.
   using OperandIndices = absl::InlinedVector<int, 12>;
   OperandIndices FirstWithValue(InstrId id) const;
+  // Finds which ops have operands that are the same value, once for all plans.
+  void FindRepeats();
   const PlanMemo::Entry* Make(const OpQuery& query);
 
   const Program& program_;

@@ -63,7 +63,7 @@ void Planner::PlanInstruction(InstrId id) {
 }
 
 absl::Status Planner::PlanComputation(CompId comp) {
-  table_.StartComputation(plan_.trip_count[comp.value]);
+  table_.StartComputation(plan_.expected_runs[comp.value]);
   waiting_.StartComputation(module_.comp(comp).root);
   for (InstrId id : module_.comp(comp).instructions) {
     SHARDCALL_RETURN_IF_ERROR(CheckStop());
@@ -102,6 +102,8 @@ absl::StatusOr<Plan> Planner::Run() {
   plan_.invariant_bytes = invariants_.bytes();
   const std::vector<CompId> order = ComputationPostOrder(module_);
   plan_.trip_count = RunsByComputation(module_, order, options_.cost.trip_count);
+  plan_.expected_runs =
+      RunsByComputation(module_, order, options_.cost.trip_count, BranchRuns::kExpected);
   for (CompId comp : PartitionedComputations(program_, order)) {
     SHARDCALL_RETURN_IF_ERROR(PlanComputation(comp));
   }

@@ -134,6 +134,8 @@ struct Plan {
   std::vector<OpGather> gathers;      // in the order of the program
   std::vector<std::string> warnings;  // W204
   std::vector<double> trip_count;     // by computation: executions of it
+  // The same, where each branch of a conditional is as likely as the others: costs count so.
+  std::vector<double> expected_runs;
   // Of one execution of the program: what one device sends, and the time by the cost model. Ops
   // without a rule, loops and branches count with what reshards their operands and results.
   double bytes = 0, seconds = 0;

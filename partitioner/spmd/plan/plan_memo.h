@@ -37,6 +37,7 @@ struct PlanMemo {
     absl::Span<const Gather> gathers;
   };
   InternTable<Entry> decisions;
+  std::vector<const Entry*> last;  // by instruction: what was decided for it last; null: nothing
   InternTable<Copies> copies;
   ProgramFacts facts;
 };

@@ -28,7 +28,7 @@ Sources Planner::SourcesOfOperands(InstrId id) const {
 }
 
 void Planner::PlanRule(InstrId id, const ShardingRule& rule) {
-  if (table_.TakeEqual(id)) return;
+  if (table_.equal(id).valid() && table_.TakeEqual(id)) return;
   if (!waiting_.PlanSum(id, rule)) {
     PlanByRule(id, rule);
     waiting_.ReduceLater(id, rule);

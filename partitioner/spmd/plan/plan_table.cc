@@ -34,28 +34,27 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       max_memory_(options.max_memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
-      facts_(*facts),
-      num_uses_(program.module.num_instructions()),
-      last_user_(program.module.num_instructions()) {
-  if (facts_.generated.empty()) {
-    facts_.generated = GeneratedValues(module_);
-    facts_.equal = EqualValues(module_);
-  }
+      facts_(*facts) {
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
   plan_.common_copies = propagation.common_copies;
+  if (!facts_.generated.empty()) return;
+  facts_.generated = GeneratedValues(module_);
+  facts_.equal = EqualValues(module_);
+  facts_.num_uses.resize(module_.num_instructions());
+  facts_.last_user.resize(module_.num_instructions());
   for (int i = 0; i < module_.num_instructions(); ++i) {
-    if (const InstrId equal = facts_.equal[i]; equal.valid()) ++num_uses_[equal.value];
+    if (const InstrId equal = facts_.equal[i]; equal.valid()) ++facts_.num_uses[equal.value];
     for (InstrId o : module_.operands(InstrId(i))) {
-      ++num_uses_[o.value];
-      last_user_[o.value] = InstrId(i);
+      ++facts_.num_uses[o.value];
+      facts_.last_user[o.value] = InstrId(i);
     }
   }
 }
 
 bool PlanTable::TakeEqual(InstrId id) {
   const InstrId from = equal(id);
-  if (!from.valid() || IsGenerated(id) || plan_.ops[from.value].kind != PlanKind::kRule) {
+  if (IsGenerated(id) || plan_.ops[from.value].kind != PlanKind::kRule) {
     return false;
   }
   if (program_.region_of[id.value] != program_.region_of[from.value]) return false;
@@ -99,8 +98,8 @@ const Sharding* PlanTable::Wanted(InstrId id, int flat) const {
 
 const Sharding* PlanTable::WantedOfOp(InstrId id, int flat) const {
   const Sharding* s = Wanted(id, flat);
-  if (num_uses_[id.value] == 1 && !module_.instr(id).shape->IsTuple()) {
-    const InstrId user = last_user_[id.value];
+  if (num_uses(id) == 1 && !module_.instr(id).shape->IsTuple()) {
+    const InstrId user = last_user(id);
     if (program_.annotation[user.value] == AnnotationKind::kIdentity) {
       const Sharding* next = Wanted(user, 0);
       if (next != nullptr && !next->partial().empty()) return next;
@@ -192,7 +191,7 @@ void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
   // The roots of a loop's body and of branches are resharded where they end.
   auto callees = CalledComputations(module_, module_.instr(id));
   if (kind == PlanKind::kWhile) callees.resize(1);  // not the condition
-  const double runs = runs_ * RunsOfComputations(module_, id, cost_.trip_count);
+  const double runs = runs_ * ExpectedRuns(module_, id, cost_.trip_count);
   for (CompId callee : callees) {
     const InstrId root = module_.comp(callee).root;
     for (size_t k = 0; k < d.produced.size(); ++k) {
@@ -297,25 +296,46 @@ void PlanTable::NoteCopiesAcross(InstrId id, size_t k, const Decision& d) {
   for (size_t c = 0; copies != nullptr && c < copies->states.size(); ++c) note(copies->states[c]);
 }
 
+int64_t PlanTable::WantedBytes(InstrId id, int leaf) const {
+  const Shape* const shape = module_.instr(id).shape->leaf(leaf);
+  const Sharding* const s = Wanted(id, leaf);
+  return s == nullptr ? shape->byte_size() : LocalBytes(shape, *s);
+}
+
+int64_t PlanTable::WantedBytes(InstrId id) const {
+  int64_t bytes = 0;
+  for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) bytes += WantedBytes(id, k);
+  return bytes;
+}
+
 int64_t PlanTable::WantedMemory() const {
   if (memory_ >= 0) return memory_;
-  const auto bytes_of = [&](InstrId id, int leaf) {
-    const Shape* const shape = module_.instr(id).shape->leaf(leaf);
-    const Sharding* const s = Wanted(id, leaf);
-    return s == nullptr ? shape->byte_size() : LocalBytes(shape, *s);
-  };
-  const auto all_bytes_of = [&](InstrId id) {
-    int64_t bytes = 0;
-    for (int k = 0; k < module_.instr(id).shape->num_leaves(); ++k) bytes += bytes_of(id, k);
-    return bytes;
-  };
-  const Computation& entry = module_.comp(module_.entry());
   if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kXlaGpuMemory);
-  int64_t bytes =
-      EstimatePeakTemporaries(WithBytes(module_, *facts_.buffers, bytes_of), kXlaGpuMemory) +
-      all_bytes_of(entry.root);
-  for (const InstrId p : entry.parameters) bytes += all_bytes_of(p);
-  return memory_ = bytes;
+  const BufferList buffers = WithBytes(module_, *facts_.buffers, [this](InstrId id, int leaf) {
+    return WantedBytes(id, leaf);
+  });
+  return memory_ = EdgeBytes() + EstimatePeakTemporaries(buffers, kXlaGpuMemory);
+}
+
+int64_t PlanTable::EdgeBytes() const {
+  if (edges_ >= 0) return edges_;
+  const Computation& entry = module_.comp(module_.entry());
+  edges_ = WantedBytes(entry.root);
+  for (const InstrId p : entry.parameters) edges_ += WantedBytes(p);
+  return edges_;
+}
+
+bool PlanTable::HasRoomForLoops(int64_t bytes) const {
+  const bool bounded = max_memory_ < INT64_MAX;
+  if (!bounded && bytes <= shardcall::RoomForLoops(EdgeBytes(), max_memory_)) return true;
+  return bytes <= RoomForLoops();
+}
+
+const Accumulators& PlanTable::AccumulatorsOf(bool products) {
+  if (!facts_.accumulators.has_value()) {
+    facts_.accumulators = FindAccumulators(program_, products);
+  }
+  return *facts_.accumulators;
 }
 
 Traffic PlanTable::ReshardTraffic(const Shape* shape, const Sharding* from, const Copies* copies,

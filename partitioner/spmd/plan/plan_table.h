@@ -40,11 +40,12 @@ class PlanTable {
   // Whether propagation wants a value partial: a parameter, or one that an annotation makes so.
   bool WantsPartial() const;
   // Bytes of one device's memory that the program needs in the states that propagation wants, as
-  // far as can be said before it is planned. Linear in the program, and asked for once: all plans
-  // of a program take what the first one found.
+  // far as can be said before it is planned. Linear in the program, and found once.
   int64_t WantedMemory() const;
   // What of the room beyond it a plan may take for loops.
   int64_t RoomForLoops() const { return shardcall::RoomForLoops(WantedMemory(), max_memory_); }
+  // Whether that is `bytes` at least. Cheaper where the room beyond parameters and results is.
+  bool HasRoomForLoops(int64_t bytes) const;
   // The state in which it is stored.
   const Sharding* State(InstrId id, int flat) const {
     return plan_.state[program_.leaves.canonical(id, flat).value];
@@ -58,12 +59,14 @@ class PlanTable {
   bool IsGenerated(InstrId id) const { return facts_.generated[id.value]; }
   // An earlier op that makes the same value; invalid: none.
   InstrId equal(InstrId id) const { return facts_.equal[id.value]; }
-  // Takes the value of `id` from that of the equal op, if nothing is sent for that.
+  // Takes the value of `id` from that of the equal op, if nothing is sent for that. It has one.
   bool TakeEqual(InstrId id);
+  // FindAccumulators of the program. `products` is the same for all plans.
+  const Accumulators& AccumulatorsOf(bool products);
   // How many operands `id` is, or other ops that make the same value may read it.
-  uint32_t num_uses(InstrId id) const { return num_uses_[id.value]; }
+  uint32_t num_uses(InstrId id) const { return facts_.num_uses[id.value]; }
   // The instruction that reads `id` last; invalid if none does.
-  InstrId last_user(InstrId id) const { return last_user_[id.value]; }
+  InstrId last_user(InstrId id) const { return facts_.last_user[id.value]; }
 
   // What one device sends to reshard a value; nothing for null or equal states.
   Traffic ReshardTraffic(const Shape* shape, const Sharding* from, const Copies* copies,
@@ -110,6 +113,10 @@ class PlanTable {
   const Copies* AvailableCopies(InstrId operand, int flat) const;
   // Makes the common copy of an operand that `user` takes in another state than the stored one.
   void MakeCommonCopy(InstrId user, InstrId operand, int flat, const Sharding* taken);
+  // Of a leaf of a result, as propagation wants it, and of all its leaves.
+  int64_t WantedBytes(InstrId id, int leaf) const;
+  int64_t WantedBytes(InstrId id) const;
+  int64_t EdgeBytes() const;  // of parameters and results
 
   const CostModel& cost_;
   double runs_ = 1;
@@ -118,13 +125,11 @@ class PlanTable {
   const LeafTable& leaves_;
   const PropagationResult& propagation_;
   const int64_t max_memory_;
-  mutable int64_t memory_ = -1;  // -1: not known yet
+  mutable int64_t memory_ = -1, edges_ = -1;  // WantedMemory; that of parameters and results
   Context& context_;
   Plan plan_;
   mutable CopyTable copies_;  // lists of copies are interned when they are asked for
   ProgramFacts& facts_;
-  std::vector<uint32_t> num_uses_;  // by instruction
-  std::vector<InstrId> last_user_;  // by instruction
 };
 
 }  // namespace internal

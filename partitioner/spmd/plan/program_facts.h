@@ -2,10 +2,12 @@
 #ifndef SHARDCALL_PARTITIONER_SPMD_PLAN_PROGRAM_FACTS_H_
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_PROGRAM_FACTS_H_
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "shardcall/partitioner/ir/memory/buffers.h"
+#include "shardcall/partitioner/spmd/plan/accumulators.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -14,7 +16,11 @@ inline namespace internal {
 struct ProgramFacts {
   std::vector<bool> generated;        // GeneratedValues of the program
   std::vector<InstrId> equal;         // EqualValues of the program
+  std::vector<bool> repeats;          // by instruction: whether operands are the same value
+  std::vector<uint32_t> num_uses;     // by instruction: PlanTable::num_uses
+  std::vector<InstrId> last_user;     // by instruction: PlanTable::last_user
   std::optional<BufferList> buffers;  // of whole values, as for GPUs
+  std::optional<Accumulators> accumulators;
 };
 
 }  // namespace internal

@@ -17,7 +17,7 @@ WaitingSums::WaitingSums(const Program& program, const SpmdOptions& options, Pla
       cost_(options.cost),
       products_(!options.strict_partial),
       table_(table),
-      accumulators_(FindAccumulators(program, products_)),
+      accumulators_(table.AccumulatorsOf(products_)),
       stores_sums_(table.WantsPartial()) {
   for (const auto& [sum, a] : accumulators_.sums) {
     for (InstrId addend : AddendsOf(a)) FindMakers(addend, sum);
@@ -177,7 +177,10 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const Sharding* const produced = d.produced.empty() ? nullptr : d.produced[0];
   if (!waiting_.empty() && accumulators_.stacks.contains(id)) NoteStacked(id, rule);
   const bool makes_sum = produced != nullptr && !produced->partial().empty();
-  if ((!makes_sum && waiting_.empty() && !stores_sums_) || !MayWait(id)) return;
+  if (!makes_sum && waiting_.empty() && !stores_sums_) return;
+  // Cheaper to see than whether it may wait.
+  const int operand = makes_sum ? -1 : PassedOn(id);
+  if ((!makes_sum && operand < 0) || !MayWait(id)) return;
   if (makes_sum) {
     if (produced->partial_op() != PartialOp::kSum || !d.final[0]->partial().empty()) return;
     const Cost saved = ReshardCost(id, produced, d.final[0]);
@@ -204,8 +207,6 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
     waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
     return;
   }
-  const int operand = PassedOn(id);
-  if (operand < 0) return;
   const InstrId before = module_.operand(id, operand);
   const auto found = waiting_.find(before.value);
   const bool waiting = found != waiting_.end();

@@ -139,7 +139,7 @@ class WaitingSums {
   PlanTable& table_;
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction
-  const Accumulators accumulators_;
+  const Accumulators& accumulators_;
   const bool stores_sums_;  // whether the program may have values that are stored so
   // The accumulator that an op's result is added to, maybe after other ops passed it on.
   absl::flat_hash_map<InstrId, MadeFor> made_for_;

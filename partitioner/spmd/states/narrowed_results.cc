@@ -242,7 +242,7 @@ class Narrowing {
     }
     made->bytes += more.bytes;
     made->seconds += more.seconds;
-    const double runs = plan_.trip_count[module_.instr(id).computation.value];
+    const double runs = plan_.expected_runs[module_.instr(id).computation.value];
     plan_.bytes += runs * more.bytes;
     plan_.seconds += runs * more.seconds;
   }

@@ -74,7 +74,8 @@ size_t StateGraph::num_operands(const Term& term) const {
 
 void StateGraph::FindOrder() {
   const std::vector<CompId> computations = ComputationPostOrder(module_);
-  runs_ = RunsByComputation(module_, computations, options_.cost.trip_count);
+  runs_ = RunsByComputation(module_, computations, options_.cost.trip_count,
+                            BranchRuns::kExpected);
   order_ = InCanonicalOrder(module_, PartitionedComputations(program_, computations));
 }
 
@@ -149,8 +150,13 @@ void StateGraph::Touch(InstrId id) {
       (instr.opcode == Opcode::kParameter && !entry)) {
     return;
   }
-  if (instr.opcode == Opcode::kWhile) {
+  if (instr.opcode == Opcode::kWhile || instr.opcode == Opcode::kConditional) {
     for (int k = 0; k < instr.shape->num_leaves(); ++k) touch(leaves_.canonical(id, k));
+    if (instr.opcode == Opcode::kWhile) return;  // its parameters are its results
+    for (CompId branch : CalledComputations(module_, instr)) {
+      const InstrId p = module_.comp(branch).parameters[0];
+      for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) touch(leaves_.canonical(p, k));
+    }
     return;
   }
   if (program_.annotation[id.value] == AnnotationKind::kIdentity) {
@@ -218,6 +224,19 @@ void StateGraph::FindTerms() {
         const LeafId carried = leaves_.canonical(id, k);
         AddMove(operand(k), carried, runs);
         AddMove(leaves_.canonical(module_.comp(body).root, k), carried, runs_[body.value]);
+      }
+    } else if (instr.opcode == Opcode::kConditional) {
+      int operand_number = 0;
+      for (CompId branch : CalledComputations(module_, instr)) {
+        const InstrId p = module_.comp(branch).parameters[0];
+        const InstrId passed = module_.operand(id, ++operand_number);
+        for (int k = 0; k < module_.instr(p).shape->num_leaves(); ++k) {
+          AddMove(leaves_.canonical(passed, k), leaves_.canonical(p, k), runs);
+        }
+        for (int k = 0; k < instr.shape->num_leaves(); ++k) {
+          AddMove(leaves_.canonical(module_.comp(branch).root, k), leaves_.canonical(id, k),
+                  runs_[branch.value]);
+        }
       }
     } else if (IsPriced(id)) {
       Add({.op = id, .leaves = LeavesOf(id), .runs = runs, .values = {}});

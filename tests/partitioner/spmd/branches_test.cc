@@ -2,7 +2,10 @@
 // Branches that end in other shardings than their conditional has, and loops whose bodies do.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
+#include "shardcall/partitioner/api/report.h"
 #include "tests/partitioner/spmd/plan_testing.h"
+#include "tests/support/verify_text.h"
 
 namespace shardcall {
 namespace {
@@ -155,6 +158,64 @@ ENTRY main {
   ASSERT_TRUE(p.ok()) << p.status();
   EXPECT_EQ(CountOpcode(**p, Opcode::kAllGather), 2) << LocalText(**p);
   EXPECT_EQ((*p)->local.collectives.size(), 2u) << LocalText(**p);
+}
+
+// One branch adds both values, the other reverses the first one.
+std::string Reversing(const std::string& x, const std::string& y, const std::string& result) {
+  return absl::StrReplaceAll(R"(HloModule m, num_partitions=4
+yes {
+  t = (f32[16,8], f32[16,8]) parameter(0)
+  x = f32[16,8] get-tuple-element(t), index=0
+  y = f32[16,8] get-tuple-element(t), index=1
+  ROOT r = f32[16,8] add(x, y)
+}
+no {
+  t = (f32[16,8], f32[16,8]) parameter(0)
+  x = f32[16,8] get-tuple-element(t), index=0
+  y = f32[16,8] get-tuple-element(t), index=1
+  ROOT r = f32[16,8] reverse(x), dimensions={0}
+}
+ENTRY main {
+  x = f32[16,8] parameter(0), sharding=$x
+  y = f32[16,8] parameter(1), sharding=$y
+  p = pred[] parameter(2)
+  t = (f32[16,8], f32[16,8]) tuple(x, y)
+  ROOT c = f32[16,8] conditional(p, t, t), true_computation=yes, false_computation=no, sharding=$r
+})",
+                             {{"$x", x}, {"$y", y}, {"$r", result}});
+}
+
+double SentBy(const std::string& program, StateSearch search) {
+  TextOptions options;
+  options.search = search;
+  EXPECT_EQ(WhyNotEqual(program, options), "");
+  const auto p = PartitionText(program, options);
+  return p.ok() ? TotalBytesMoved((*p)->local) : -1;
+}
+
+TEST(Branches, ReadWholeWhatIsWholeOutside) {
+  const std::string rows = "{devices=[4,1]<=[4]}";
+  const std::string program = Reversing("{replicated}", rows, rows);
+  EXPECT_EQ(SentBy(program, StateSearch::kNone), 16 * 8 * 4 / 4);  // shards change places
+  EXPECT_EQ(SentBy(program, StateSearch::kSmall), 0);
+}
+
+TEST(Branches, AreEachAsLikely) {
+  // To gather x in the branch that reverses it costs half of what it costs before both; y is
+  // gathered in no branch that does not read it.
+  const std::string rows = "{devices=[4,1]<=[4]}";
+  const auto p = PartitionText(Reversing(rows, rows, "{replicated}"), [] {
+    TextOptions options;
+    options.search = StateSearch::kSmall;
+    return options;
+  }());
+  ASSERT_TRUE(p.ok()) << p.status();
+  const Module& m = (*p)->local.module;
+  for (InstrId id : m.comp(m.entry()).instructions) {
+    EXPECT_FALSE(HasTrait(m.instr(id).opcode, kCollectiveOp)) << m.instr(id).name;
+  }
+  EXPECT_EQ(CountOpcode(**p, Opcode::kAllGather), 2);  // one in each branch
+  EXPECT_EQ(CountOpcode(**p, Opcode::kCollectivePermute), 0);
 }
 
 }  // namespace

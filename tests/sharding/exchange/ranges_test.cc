@@ -53,14 +53,13 @@ void ExpectRight(const ShardRanges& r) {
     const std::vector<int64_t> range = RangeOf(r, plan, i);
     for (int64_t q = 0; q < r.length; ++q) {
       const int64_t element = r.Start(i) + q;
-      if (element < r.begin || element >= r.end) continue;
+      if (element < r.begin || element >= std::min(r.end, r.Stop(i))) continue;
       ASSERT_EQ(range[q], element) << "shard " << i << ", " << Text(r);
     }
   }
   int64_t lacking = 0;  // elements that some shard needs and does not hold
   for (int64_t i = 0; i < r.num_shards; ++i) {
-    for (int64_t x = std::max(r.begin, r.Start(i)); x < std::min(r.end, r.Start(i) + r.length);
-         ++x) {
+    for (int64_t x = std::max(r.begin, r.Start(i)); x < std::min(r.end, r.Stop(i)); ++x) {
       lacking += x / r.tile != i;
     }
   }
@@ -114,6 +113,28 @@ TEST(Exchange, StartsMayBeRoundedDown) {
       }
     }
   }
+}
+
+TEST(Exchange, RangesMayStopEarlier) {
+  for (int64_t divisor : {1, 2, 3}) {
+    for (int64_t step = 1; step <= 7; ++step) {
+      for (int64_t offset : {-4, -1, 0, 2}) {
+        for (int64_t longer : {0, 1, 3, 6}) {
+          ShardRanges r = Of(13, 4, step, offset, 4);
+          r.divisor = divisor;
+          r.stop_offset = offset + longer;
+          ExpectRight(r);
+        }
+      }
+    }
+  }
+  // Elements at every second place, of which a shard has 33: 17 or 16 elements.
+  ShardRanges r = Of(128, 8, 33, 0, 17);
+  r.divisor = 2;
+  const double by_length = PlanExchange(r).sent;
+  r.stop_offset = 33;
+  EXPECT_LT(PlanExchange(r).sent, by_length);
+  EXPECT_EQ(PlanExchange(r).sent, 3 * 6.0 / 8);
 }
 
 TEST(Exchange, OnlyThePartThatIsAskedForCounts) {
@@ -174,6 +195,18 @@ TEST(Exchange, AlignedRangesSendNothing) {
     EXPECT_EQ(plan.sent, 0) << Text(r);
     EXPECT_EQ(plan.num_collectives, 0) << Text(r);
   }
+}
+
+// Parts of 66, 66, 63, 37, 35, 29 and 3 elements. By distance there are two messages of 66 elements,
+// for four and three pairs of shards.
+TEST(Exchange, PartsOfAlikeSizesGoTogether) {
+  ShardRanges r = Of(600, 6, 66, -1, 66);
+  r.end = 395;
+  ExpectRight(r);
+  EXPECT_EQ(NeededElements(r), 299 / 6.0);
+  const ExchangePlan plan = PlanExchange(r);
+  EXPECT_EQ(plan.num_collectives, 3);
+  EXPECT_EQ(plan.sent, (4 * 66 + 2 * 37 + 29) / 6.0);
 }
 
 TEST(Exchange, AReversalSendsEachTileOnce) {

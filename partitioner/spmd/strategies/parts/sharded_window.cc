@@ -22,6 +22,7 @@ std::optional<ShardedWindow> WindowOfDilated(int64_t pad_low, int64_t pitch, int
     r.step = step;
     r.offset = pitch - 1 - pad_low;
     r.divisor = pitch;
+    r.stop_offset = length - 1 - pad_low + pitch;
     out.surplus = pitch - 1;
   }
   for (int64_t i = 0; i < (alike ? 1 : shards); ++i) {
