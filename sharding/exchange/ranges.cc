@@ -156,14 +156,15 @@ double Sent(const std::vector<Message>& messages) {
   return sent;
 }
 
-// Whether `a` sends less than `b` and takes about as long. A message more has to save much.
-bool SendsLess(const std::vector<Message>& a, const std::vector<Message>& b) {
-  constexpr double kAsLong = 1.01, kSaves = 0.9;
+// Whether `a` sends less than `b` on `shards` shards, and takes about as long. A message more has
+// to save many elements on each, so that it is worth its latency whatever an element stands for.
+bool SendsLess(const std::vector<Message>& a, const std::vector<Message>& b, int64_t shards) {
+  constexpr double kAsLong = 1.01, kWorthAMessage = 1 << 14;
   if (a.empty() || static_cast<double>(Length(a)) > kAsLong * static_cast<double>(Length(b))) {
     return false;
   }
-  const int more = static_cast<int>(a.size()) - static_cast<int>(b.size());
-  return more > 0 ? Sent(a) <= std::pow(kSaves, more) * Sent(b) : Sent(a) < Sent(b);
+  const double more = std::max(0.0, static_cast<double>(a.size()) - static_cast<double>(b.size()));
+  return Sent(a) + more * kWorthAMessage * static_cast<double>(shards) < Sent(b);
 }
 
 // The messages that bring each shard what it needs of others, but for those to itself; of as many
@@ -190,7 +191,7 @@ bool AddMessages(const ShardRanges& r, int64_t gathered, std::vector<RangePart>*
   for (const Need& need : by_place) needed += static_cast<double>(need.size);
   if (Sent(messages) > needed) {
     std::vector<Message> sized = MessagesBySize(std::move(by_place), r.num_shards);
-    if (SendsLess(sized, messages)) messages = std::move(sized);
+    if (SendsLess(sized, messages, r.num_shards)) messages = std::move(sized);
   }
   const int64_t length = Length(messages);
   const int64_t entries = static_cast<int64_t>(messages.size()) * r.num_shards;

@@ -53,6 +53,27 @@ void Candidate::AddReshard(Context& context, const Shape* global, const Sharding
   emitted.push_back(plan.traffic());
 }
 
+// An exchange sends a share `sent` of a shard, and leaves `left` of it for those after it. So a
+// comes before b if sent_a + left_a * sent_b is below sent_b + left_b * sent_a, or: first those
+// that make less of the shard, by what they send for what they take away, then those that make more
+// of it, by what they send for what they add.
+void PutInOrder(Exchanges* exchanges) {
+  if (exchanges->size() < 2) return;
+  const auto key = [](const ShardRanges& r) {
+    const double more = static_cast<double>(r.length - r.tile);
+    const double sent = r.tile == 0 || more == 0 ? 0 : PlanExchange(r).sent;
+    return std::make_pair(r.length >= r.tile ? (more > 0 ? 2 : 1) : 0,
+                          more == 0 ? 0.0 : -sent / more);
+  };
+  for (size_t at = 1; at < exchanges->size(); ++at) {  // few, and those of an operand together
+    for (size_t k = at; k > 0; --k) {
+      Exchange &before = (*exchanges)[k - 1], &after = (*exchanges)[k];
+      if (before.operand != after.operand || key(before.ranges) <= key(after.ranges)) break;
+      std::swap(before, after);
+    }
+  }
+}
+
 Traffic ExchangeTraffic(Context& context, absl::Span<const Exchange> exchanges,
                         absl::Span<const Shape* const> shapes,
                         absl::Span<const Sharding* const> states) {

@@ -78,12 +78,16 @@ struct Exchange {
   ShardRanges ranges;
 };
 
+using Exchanges = absl::InlinedVector<Exchange, 2>;
+// Puts the exchanges of each operand into the order that sends least.
+void PutInOrder(Exchanges* exchanges);
+
 struct Candidate {
   Decision d;  // its spans refer to the members below
   absl::InlinedVector<const Sharding*, 12> operands, produced;
   absl::InlinedVector<AxisList, 8> own_axes;
   absl::InlinedVector<absl::Span<const AxisRef>, 8> axes;  // by factor: own_axes
-  absl::InlinedVector<Exchange, 2> exchanges;
+  Exchanges exchanges;
   absl::InlinedVector<Traffic, 2> emitted;  // each collective that the strategy emits
 
   // Adds a collective that the strategy emits over some axes of `mesh`.

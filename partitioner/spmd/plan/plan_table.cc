@@ -311,9 +311,8 @@ int64_t PlanTable::WantedBytes(InstrId id) const {
 int64_t PlanTable::WantedMemory() const {
   if (memory_ >= 0) return memory_;
   if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kXlaGpuMemory);
-  const BufferList buffers = WithBytes(module_, *facts_.buffers, [this](InstrId id, int leaf) {
-    return WantedBytes(id, leaf);
-  });
+  const BufferList buffers = WithBytes(
+      module_, *facts_.buffers, [this](InstrId id, int leaf) { return WantedBytes(id, leaf); });
   return memory_ = EdgeBytes() + EstimatePeakTemporaries(buffers, kXlaGpuMemory);
 }
 

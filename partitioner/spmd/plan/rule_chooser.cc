@@ -147,6 +147,7 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     d.seconds = std::numeric_limits<double>::infinity();
     return false;
   }
+  PutInOrder(&out->exchanges);
   d.exchanges = out->exchanges;
   traffic += ExchangeTraffic(context, d.exchanges, op.shapes, d.operands);
   for (const Traffic& emitted : out->emitted) traffic += emitted;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "shardcall/partitioner/ir/shapes/instruction_cost.h"
 
@@ -21,7 +23,7 @@ constexpr const Strategy* kOwn[] = {
 // The ops that have others beside it.
 struct Several {
   Opcode opcode;
-  const Strategy* strategies[3];  // the last ones may be null
+  const Strategy* strategies[4];  // the last ones may be null
 };
 constexpr Several kSeveral[] = {
     {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy, &kRotateStrategy}},
@@ -32,7 +34,8 @@ constexpr Several kSeveral[] = {
     {Opcode::kReshape, {&kLocalStrategy, &kReshapeExchangeStrategy}},
     {Opcode::kReduceWindow, {&kReduceWindowStrategy, &kCumulativeStrategy}},
     {Opcode::kSort, {&kLocalStrategy, &kSortOfLineStrategy}},
-    {Opcode::kSlice, {&kSliceStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
+    {Opcode::kSlice,
+     {&kSliceStrategy, &kSliceStridedStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
 };
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};
@@ -78,8 +81,9 @@ double TouchedShardBytes(const Module& module, const Instruction& instr, const D
 absl::Span<const Strategy* const> StrategiesOf(Opcode opcode) {
   for (const Several& row : kSeveral) {
     if (row.opcode != opcode) continue;
-    const size_t count = row.strategies[2] == nullptr ? 2 : 3;
-    return absl::MakeConstSpan(row.strategies, count);
+    const auto* const end =
+        std::find(std::begin(row.strategies), std::end(row.strategies), nullptr);
+    return absl::MakeConstSpan(row.strategies, end - std::begin(row.strategies));
   }
   return absl::MakeConstSpan(&kOwn[static_cast<int>(opcode)], 1);
 }

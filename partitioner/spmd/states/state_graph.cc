@@ -74,8 +74,7 @@ size_t StateGraph::num_operands(const Term& term) const {
 
 void StateGraph::FindOrder() {
   const std::vector<CompId> computations = ComputationPostOrder(module_);
-  runs_ = RunsByComputation(module_, computations, options_.cost.trip_count,
-                            BranchRuns::kExpected);
+  runs_ = RunsByComputation(module_, computations, options_.cost.trip_count, BranchRuns::kExpected);
   order_ = InCanonicalOrder(module_, PartitionedComputations(program_, computations));
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice along a sharded dimension: each device gets the elements that its tile of the result needs,
-// and slices them locally; or, for a result that is wanted whole, each takes those that it has, and
+// and slices them locally; where strides divide the shards, it slices first, so that nothing is
+// sent that lies between. Or, for a result that is wanted whole, each takes those that it has, and
 // the result is their sum.
+#include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/parts/exchanged.h"
@@ -58,6 +62,79 @@ LocalIds Cut(OpBuilder& ops, const LocalOp& op, InstrId rows) {
 }
 
 LocalIds Emit(OpBuilder& ops, const LocalOp& op) { return Cut(ops, op, op.operands[0]); }
+
+// The ranges among those rows of dimension d that are whole strides away from the first one taken.
+// The stride divides the shards.
+ShardRanges RangesOfStrided(const SliceAttrs& attrs, const Shape* in, const Shape* out, int d,
+                            int64_t shards) {
+  const int64_t stride = attrs.strides[d], phase = attrs.starts[d] % stride;
+  ShardRanges r =
+      ShardRanges::Of(CeilDiv(std::max<int64_t>(in->dim(d) - phase, 0), stride), shards);
+  r.tile = CeilDiv(in->dim(d), shards) / stride;
+  r.step = r.length = CeilDiv(out->dim(d), shards);
+  r.offset = r.begin = attrs.starts[d] / stride;
+  r.end = r.begin + out->dim(d);
+  return r;
+}
+
+// Along all sharded dimensions of which a part is taken. None if strides divide no shard of these,
+// or not all.
+Exchanges ExchangesOfStrided(const SliceAttrs& attrs, const Shape* in, const Shape* out,
+                             const Sharding& s) {
+  Exchanges all;
+  bool strided = false;
+  for (int d = 0; d < in->rank(); ++d) {
+    if (IsWhole(attrs, in, d) || !s.IsDimSharded(d)) continue;
+    if (CeilDiv(in->dim(d), s.num_shards(d)) % attrs.strides[d] != 0) return {};
+    all.push_back({0, d, RangesOfStrided(attrs, in, out, d, s.num_shards(d))});
+    strided = strided || attrs.strides[d] > 1;
+  }
+  if (!strided) return {};
+  PutInOrder(&all);
+  return all;
+}
+
+bool StridedRule(const OpQuery& op, ShardingRule* rule) {
+  *rule = *op.rule;
+  return op.result(0)->num_elements() > 0 &&
+         absl::c_any_of(op.instr().as<SliceAttrs>().strides, [](int64_t s) { return s > 1; });
+}
+
+bool CompleteStrided(const OpQuery& op, Candidate* c) {
+  const auto& attrs = op.instr().as<SliceAttrs>();
+  const Sharding& s = *c->operands[0];
+  const Exchanges exchanges = ExchangesOfStrided(attrs, op.shapes[0], op.result(0), s);
+  if (exchanges.empty()) return false;
+  // Of the rows, as they are sent first; all other dimensions are as in the result.
+  auto bits = static_cast<double>(LocalBits(op.result(0), *c->produced[0]));
+  for (const Exchange& e : exchanges) {
+    bits *= static_cast<double>(e.ranges.tile) / static_cast<double>(e.ranges.length);
+  }
+  for (const auto& [operand, d, r] : exchanges) {
+    const double row = bits / static_cast<double>(r.tile);
+    AddEmittedExchange(op.module.context(), r, row, s, d, c);
+    bits = row * static_cast<double>(r.length);
+  }
+  return true;
+}
+
+LocalIds EmitStrided(OpBuilder& ops, const LocalOp& op) {
+  const auto& attrs = op.instr.as<SliceAttrs>();
+  const Sharding& s = *op.decision.operands[0];
+  const Shape* const in = op.operand_shapes[0];
+  std::vector<int64_t> starts(attrs.starts.begin(), attrs.starts.end());
+  std::vector<int64_t> limits(attrs.limits.begin(), attrs.limits.end());
+  for (int k = 0; k < in->rank(); ++k) {
+    if (!s.IsDimSharded(k)) continue;
+    starts[k] = attrs.starts[k] % attrs.strides[k];
+    limits[k] = ops.builder().shape(op.operands[0])->dim(k);
+  }
+  InstrId x = ops.builder().Slice(op.operands[0], starts, limits, attrs.strides);
+  for (const Exchange& e : ExchangesOfStrided(attrs, in, op.instr.shape, s)) {
+    x = EmitExchange(ops.emitter(), x, e.dim, s.dim(e.dim), e.ranges);
+  }
+  return {x};
+}
 
 // The operand is a pad or a slice, and its source is exchanged.
 int DimThrough(const SliceAttrs& attrs, const Source& source, const Shape* in,
@@ -124,6 +201,11 @@ constexpr Strategy kSliceStrategy{.name = "halo exchange of a slice",
                                   .crosses = HasDimInFirst,
                                   .complete = Complete,
                                   .emit = Emit};
+constexpr Strategy kSliceStridedStrategy{.name = "halo exchange of strided rows",
+                                         .rule = StridedRule,
+                                         .crosses = HasDimInFirst,
+                                         .complete = CompleteStrided,
+                                         .emit = EmitStrided};
 constexpr Strategy kSliceSumStrategy{
     .name = "own rows of a slice", .rule = SumRule, .emit = EmitSum};
 constexpr Strategy kSliceThroughStrategy{.name = "halo exchange of what is sliced",

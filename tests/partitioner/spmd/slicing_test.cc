@@ -51,6 +51,35 @@ TEST(Slice, Strided) {
                 .no_fallback = true});
 }
 
+TEST(Slice, StridedInBothDimensions) {
+  VerifyFamily({.text = R"(
+  x = s32[@A,@B] parameter(0)<0:2>
+  a = s32[@(A/2),@(B/4)] slice(x), slice={[1:@A:2], [2:@B:4]}<1:2>
+  b = s32[@(A/4),@(B-3)] slice(x), slice={[@(A/2):@A:2], [1:@(B-2)]}<2:2>
+  ROOT r = (s32[@(A/2),@(B/4)], s32[@(A/4),@(B-3)]) tuple(a, b)
+)",
+                .sizes = {{{'A', 16}, {'B', 8}}, {{'A', 12}, {'B', 16}}},
+                .max_cases = 300,
+                .no_fallback = true});
+}
+
+// What lies between strides is not sent, and what is not taken of a dimension is not sent along
+// another.
+TEST(Slice, SendsOnlyRowsThatAreTaken) {
+  // Of 64 rows that are taken, seven shards get their eight from others.
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[1024,64] parameter(0), sharding={devices=[8,1]<=[8]}
+  ROOT r = f32[64,64] slice(x), slice={[512:1024:8], [0:64]}, sharding={devices=[8,1]<=[8]}
+)"),
+            7 * 8 * 64 * 4 / 8);
+  const std::string of_both = R"(
+  x = f32[256,64] parameter(0), sharding={devices=[4,2]<=[8]}
+  ROOT r = f32[128,2] slice(x), slice={[128:256], [0:2]}, sharding={devices=[4,2]<=[8]}
+)";
+  // One column each goes to the second shard of columns, and then that column of half of the rows.
+  EXPECT_EQ(BytesMoved(of_both), 64 * 4 / 2 + 32 * 4 * 3 / 4);
+}
+
 TEST(Pad, LowHighAndInterior) {
   VerifyFamily({.text = R"(
   x = f32[@A,@B] parameter(0)<0:2>
@@ -131,6 +160,21 @@ TEST(Reverse, ShardsChangePlacesInOnePermute) {
   EXPECT_EQ(BytesMoved(reversed("{devices=[4,2]<=[8]}", "{devices=[4,2]<=[8]}")), shard);
   EXPECT_EQ(BytesMoved(reversed("{devices=[8,1]<=[8]}", "{devices=[8,1]<=[4,2]T(1,0)}")), shard);
   EXPECT_EQ(BytesMoved(reversed("{devices=[8,1]<=[8]}", "{devices=[8,1]<=[8]}")), shard);
+}
+
+// What pads the last shard is first then, and is shifted out.
+TEST(Reverse, ShardsChangePlacesAndAreShifted) {
+  const auto reversed = [](int rows, int columns, absl::string_view from, absl::string_view to) {
+    return absl::StrCat("  x = f32[", rows, ",", columns, "] parameter(0), sharding=", from,
+                        "\n  ROOT r = f32[", rows, ",", columns,
+                        "] reverse(x), dimensions={0,1}, sharding=", to, "\n");
+  };
+  const std::string both = "{devices=[4,2]<=[8]}";
+  EXPECT_EQ(BytesMoved(reversed(4094, 1023, both, both)),
+            1024 * 512 * 4 + 2 * 512 * 4 * 3 / 4 + 1024 * 4 / 2);
+  // A permute of the reshard is a part of that of the shards.
+  EXPECT_EQ(BytesMoved(reversed(16383, 8, "{devices=[8,1]<=[8]}", "{devices=[8,1]<=[4,2]T(1,0)}")),
+            2048 * 8 * 4 + 8 * 4 * 7 / 8);
 }
 
 TEST(Reverse, OfAnOddNumberOfShardsOneStays) {

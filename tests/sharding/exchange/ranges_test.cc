@@ -197,16 +197,18 @@ TEST(Exchange, AlignedRangesSendNothing) {
   }
 }
 
-// Parts of 66, 66, 63, 37, 35, 29 and 3 elements. By distance there are two messages of 66 elements,
-// for four and three pairs of shards.
-TEST(Exchange, PartsOfAlikeSizesGoTogether) {
-  ShardRanges r = Of(600, 6, 66, -1, 66);
-  r.end = 395;
-  ExpectRight(r);
-  EXPECT_EQ(NeededElements(r), 299 / 6.0);
-  const ExchangePlan plan = PlanExchange(r);
-  EXPECT_EQ(plan.num_collectives, 3);
-  EXPECT_EQ(plan.sent, (4 * 66 + 2 * 37 + 29) / 6.0);
+// Of 600 elements, parts of 66, 66, 63, 37, 35, 29 and 3 are sent. By distance there are two
+// messages of 66, for four and three pairs of shards.
+TEST(Exchange, PartsOfAlikeSizesGoTogetherWhereThatIsWorthAMessage) {
+  for (int64_t scale : {1, 2000}) {
+    ShardRanges r = Of(600 * scale, 6, 66 * scale, -scale, 66 * scale);
+    r.end = 395 * scale;
+    if (scale == 1) ExpectRight(r);
+    EXPECT_EQ(NeededElements(r), 299 * scale / 6.0);
+    const ExchangePlan plan = PlanExchange(r);
+    EXPECT_EQ(plan.num_collectives, scale == 1 ? 2 : 3);
+    EXPECT_EQ(plan.sent, (scale == 1 ? 7 * 66 : 4 * 66 + 2 * 37 + 29) * scale / 6.0);
+  }
 }
 
 TEST(Exchange, AReversalSendsEachTileOnce) {
