@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/equal_values.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -117,6 +118,12 @@ LocalIds OpBuilder::Clone(const LocalOp& op, absl::Span<const InstrId> operands,
   copy.shape = ShapeFromLeaves(op.instr.shape, op.result_shapes);
   const InstrId id = local().Add(builder().computation(), copy, operands);
   return Flatten(id);
+}
+
+const ReadRows* OpBuilder::RowsRead(InstrId sort) {
+  if (!read_rows_.has_value()) read_rows_ = ReadRowsOfSorts(global(), EqualValues(global()));
+  const auto found = read_rows_->find(sort);
+  return found == read_rows_->end() ? nullptr : &found->second;
 }
 
 CompId OpBuilder::AddBranch(absl::string_view name, const Shape* parameter,

@@ -7,12 +7,15 @@
 #define SHARDCALL_PARTITIONER_SPMD_LOCALIZE_OP_BUILDER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/analysis/read_rows.h"
 #include "shardcall/partitioner/rules/op_rules.h"
 #include "shardcall/partitioner/spmd/localize/emitter.h"
 #include "shardcall/partitioner/spmd/localize/whole_copies.h"
@@ -90,6 +93,8 @@ class OpBuilder {
   // The local copy of a computation that runs whole: that of a reduce or sort, or of an op that
   // one device runs.
   CompId CopyComputation(CompId global) { return whole_copies_.Of(global); }
+  // The rows that are read of a sort of the global module, or null.
+  const ReadRows* RowsRead(InstrId sort);
   // A computation with one parameter; `make` gets the parameter's leaves.
   CompId AddBranch(absl::string_view name, const Shape* parameter,
                    absl::FunctionRef<LocalIds(const LocalIds&)> make);
@@ -106,6 +111,7 @@ class OpBuilder {
   WholeCopies whole_copies_;
   absl::Status status_;
   InstrId unverified_;
+  std::optional<absl::flat_hash_map<InstrId, ReadRows>> read_rows_;  // found when asked for
 };
 
 // The operands of `op` with the shapes that the instruction has, tuples reassembled.

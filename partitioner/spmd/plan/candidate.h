@@ -56,9 +56,8 @@ struct OpQuery {
   // operands beyond its end, all.
   absl::Span<const double> shares = {};
   AccumulatedResult accumulated = {};
-  // Where a dynamic-update-slice places its update, by dimension, clamped; empty if that is known
-  // at run time only, and for all other ops.
-  absl::Span<const int64_t> starts = {};
+  // PlanTable::PlacesOf the op.
+  absl::Span<const int64_t> places = {};
   const PlanInputs* body = nullptr;  // for a custom call whose target has a body
 
   const Instruction& instr() const { return module.instr(id); }

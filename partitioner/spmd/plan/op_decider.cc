@@ -24,7 +24,7 @@ const PlanMemo::Entry* OpDecider::Make(const OpQuery& query) {
   made->sources = arena.Copy(query.sources);
   made->shares = arena.Copy(query.shares);
   made->accumulated = query.accumulated;
-  made->starts = arena.Copy(query.starts);
+  made->places = arena.Copy(query.places);
   IndexSet allowed;
   const Decision* d = chooser_.Choose(query, &allowed);
   OpQuery decided = query;
@@ -90,7 +90,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
            e.first_with == absl::MakeConstSpan(first_with) &&
            e.sources == absl::MakeConstSpan(c.sources) &&
            e.shares == absl::MakeConstSpan(c.shares) && e.accumulated == c.accumulated &&
-           e.starts == absl::MakeConstSpan(c.starts);
+           e.places == absl::MakeConstSpan(c.places);
   };
   const PlanMemo::Entry*& last = memo_.last[id.value];
   if (last != nullptr && matches(*last)) {
@@ -106,7 +106,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
   for (int k : first_with) hash = MixHash(hash, static_cast<uint64_t>(k));
   for (const Source& s : c.sources) hash = MixHash(hash, reinterpret_cast<uintptr_t>(s.attrs));
   for (double s : c.shares) hash = MixHash(hash, absl::bit_cast<uint64_t>(s));
-  for (int64_t s : c.starts) hash = MixHash(hash, static_cast<uint64_t>(s));
+  for (int64_t s : c.places) hash = MixHash(hash, static_cast<uint64_t>(s));
   hash = FinishHash(MixHash(hash, absl::bit_cast<uint64_t>(c.accumulated.share)));
   const PlanMemo::Entry* entry = memo_.decisions.Find(hash, matches);
   if (entry != nullptr) {
@@ -117,7 +117,7 @@ const PlanMemo::Entry* OpDecider::Decide(InstrId id, const ShardingRule& rule,
   const Shapes shapes = table_.OperandShapes(id);
   const PlanInputs inputs{program_, rules_, options_};
   entry = Make({program_.module, id, &rule, shapes, operands, c.copies, wanted, first_with,
-                c.sources, c.shares, c.accumulated, c.starts, HasBody(id) ? &inputs : nullptr});
+                c.sources, c.shares, c.accumulated, c.places, HasBody(id) ? &inputs : nullptr});
   memo_.decisions.Insert(hash, entry);
   return last = entry;
 }

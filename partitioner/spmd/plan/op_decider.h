@@ -19,7 +19,7 @@ struct Circumstances {
   Sources sources;
   Invariants::Shares shares;
   AccumulatedResult accumulated;
-  absl::InlinedVector<int64_t, 8> starts;
+  absl::InlinedVector<int64_t, 8> places;
 };
 
 class OpDecider {

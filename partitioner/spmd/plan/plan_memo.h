@@ -30,7 +30,7 @@ struct PlanMemo {
     absl::Span<const Source> sources;        // as in OpQuery
     absl::Span<const double> shares;         // as in OpQuery
     AccumulatedResult accumulated;
-    absl::Span<const int64_t> starts;  // as in OpQuery
+    absl::Span<const int64_t> places;  // as in OpQuery
     const Decision* decision;
     bool moves;                  // an operand or a result is resharded
     absl::string_view fallback;  // empty: none

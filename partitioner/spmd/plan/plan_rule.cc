@@ -45,7 +45,7 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   c.sources = SourcesOfOperands(id);
   c.shares = invariants_.OfOperands(id);
   c.accumulated = waiting_.AccumulatedFrom(id);
-  c.starts = PlaceOfUpdate(module_, id);
+  c.places = table_.PlacesOf(id);
   const PlanMemo::Entry* entry = decider_.Decide(id, rule, operands, wanted, c);
   table_.Charge(entry->decision->bytes, entry->decision->seconds - entry->decision->saved);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});

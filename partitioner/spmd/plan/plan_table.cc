@@ -11,6 +11,7 @@
 #include "shardcall/partitioner/ir/analysis/trip_count.h"
 #include "shardcall/partitioner/ir/memory/peak_memory.h"
 #include "shardcall/partitioner/spmd/plan/candidate.h"
+#include "shardcall/partitioner/spmd/plan/sources.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -41,6 +42,7 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
   if (!facts_.generated.empty()) return;
   facts_.generated = GeneratedValues(module_);
   facts_.equal = EqualValues(module_);
+  facts_.read_rows = ReadRowsOfSorts(module_, facts_.equal);
   facts_.num_uses.resize(module_.num_instructions());
   facts_.last_user.resize(module_.num_instructions());
   for (int i = 0; i < module_.num_instructions(); ++i) {
@@ -328,6 +330,13 @@ bool PlanTable::HasRoomForLoops(int64_t bytes) const {
   const bool bounded = max_memory_ < INT64_MAX;
   if (!bounded && bytes <= shardcall::RoomForLoops(EdgeBytes(), max_memory_)) return true;
   return bytes <= RoomForLoops();
+}
+
+absl::InlinedVector<int64_t, 8> PlanTable::PlacesOf(InstrId id) const {
+  if (module_.instr(id).opcode != Opcode::kSort) return PlaceOfUpdate(module_, id);
+  const auto rows = facts_.read_rows.find(id);
+  const ReadRows read = rows == facts_.read_rows.end() ? ReadRows() : rows->second;
+  return {read.begin, read.end, PlacesOperand(module_, id)};
 }
 
 const Accumulators& PlanTable::AccumulatorsOf(bool products) {

@@ -63,6 +63,10 @@ class PlanTable {
   bool TakeEqual(InstrId id);
   // FindAccumulators of the program. `products` is the same for all plans.
   const Accumulators& AccumulatorsOf(bool products);
+  // Where the op works, as far as its attributes do not say it: where a dynamic-update-slice places
+  // its update, by dimension, clamped, if that is constant. Which rows of a sort are read, begin
+  // and end, or twice 0 if all are; and its PlacesOperand. Empty for all other ops.
+  absl::InlinedVector<int64_t, 8> PlacesOf(InstrId id) const;
   // How many operands `id` is, or other ops that make the same value may read it.
   uint32_t num_uses(InstrId id) const { return facts_.num_uses[id.value]; }
   // The instruction that reads `id` last; invalid if none does.

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "shardcall/partitioner/ir/analysis/read_rows.h"
 #include "shardcall/partitioner/ir/memory/buffers.h"
 #include "shardcall/partitioner/spmd/plan/accumulators.h"
 
@@ -21,6 +23,7 @@ struct ProgramFacts {
   std::vector<InstrId> last_user;     // by instruction: PlanTable::last_user
   std::optional<BufferList> buffers;  // of whole values, as for GPUs
   std::optional<Accumulators> accumulators;
+  absl::flat_hash_map<InstrId, ReadRows> read_rows;  // ReadRowsOfSorts of the program
 };
 
 }  // namespace internal

@@ -33,7 +33,7 @@ constexpr Several kSeveral[] = {
     {Opcode::kPad, {&kPadStrategy, &kPadThroughStrategy}},
     {Opcode::kReshape, {&kLocalStrategy, &kReshapeExchangeStrategy}},
     {Opcode::kReduceWindow, {&kReduceWindowStrategy, &kCumulativeStrategy}},
-    {Opcode::kSort, {&kLocalStrategy, &kSortOfLineStrategy}},
+    {Opcode::kSort, {&kLocalStrategy, &kEndsOfLineStrategy, &kSortOfLineStrategy}},
     {Opcode::kSlice,
      {&kSliceStrategy, &kSliceStridedStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
 };

@@ -27,7 +27,7 @@ const Decision& StateGraph::DecisionOf(const Term& term, absl::Span<const Shardi
   const States from(states.begin(), states.begin() + operands);
   const States wanted(states.begin() + operands, states.end());
   Circumstances c;
-  c.starts = PlaceOfUpdate(program_.module, term.op);
+  c.places = table_.PlacesOf(term.op);
   return *decider_.Decide(term.op, *rules_.rule(term.op), from, wanted, c)->decision;
 }
 

@@ -102,7 +102,7 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
 bool IsPlaced(const OpQuery& op, int d) { return op.shapes[1]->dim(d) != op.shapes[0]->dim(d); }
 
 bool PlacedRule(const OpQuery& op, ShardingRule* rule) {
-  if (op.starts.empty() || op.shapes[1]->num_elements() == 0) return false;
+  if (op.places.empty() || op.shapes[1]->num_elements() == 0) return false;
   *rule = *op.rule;
   bool any = false;
   for (int d = 0; d < op.shapes[0]->rank(); ++d) {
@@ -123,7 +123,7 @@ bool CompletePlaced(const OpQuery& op, Candidate* c) {
     if (!IsPlaced(op, d) || !s.IsDimSharded(d)) continue;
     ShardRanges r = ShardRanges::Of(op.shapes[1]->dim(d), s.num_shards(d));
     r.step = r.length = CeilDiv(op.shapes[0]->dim(d), s.num_shards(d));
-    r.offset = -op.starts[d];
+    r.offset = -op.places[d];
     c->exchanges.push_back({1, d, r});
   }
   return true;

@@ -46,6 +46,26 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
+// Of a slice of a pad, which takes nothing that is padded: a slice of what is padded. The first or
+// last rows of a sort are padded so (lines/ends_of_line.cc).
+InstrId WithoutPadding(const Module& m, InstrId x, std::vector<int64_t>* starts,
+                       std::vector<int64_t>* limits) {
+  if (m.instr(x).opcode != Opcode::kPad) return x;
+  const auto& pad = m.instr(x).as<PadAttrs>();
+  const Shape* const inside = m.instr(m.operand(x, 0)).shape;
+  for (int d = 0; d < inside->rank(); ++d) {
+    if (pad.interior[d] != 0 || (*starts)[d] < pad.low[d] ||
+        (*limits)[d] > pad.low[d] + inside->dim(d)) {
+      return x;
+    }
+  }
+  for (int d = 0; d < inside->rank(); ++d) {
+    (*starts)[d] -= pad.low[d];
+    (*limits)[d] -= pad.low[d];
+  }
+  return m.operand(x, 0);
+}
+
 // Cuts this device's tile of the result out of the rows that it has got along sharded dimensions.
 LocalIds Cut(OpBuilder& ops, const LocalOp& op, InstrId rows) {
   SliceAttrs attrs = op.instr.as<SliceAttrs>();
@@ -56,6 +76,7 @@ LocalIds Cut(OpBuilder& ops, const LocalOp& op, InstrId rows) {
     starts[d] = 0;
     limits[d] = ops.builder().shape(rows)->dim(d);
   }
+  rows = WithoutPadding(ops.local(), rows, &starts, &limits);
   attrs.starts = starts;
   attrs.limits = limits;
   return ops.Clone(op, {rows}, InternAttributes(ops.context(), attrs));

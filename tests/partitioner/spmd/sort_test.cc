@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 
@@ -122,6 +123,91 @@ ENTRY main {
                 .sizes = kLines,
                 .meshes = kLineMeshes,
                 .options = MergeAtAnyCost()});
+}
+
+// The first and the last rows of lines, some of them of several operands. Where more is read, all
+// is sorted.
+std::vector<Sizes> SizesOfTaken(absl::string_view taken) {
+  std::vector<Sizes> sizes = {{{'A', 96}}, {{'A', 50}}, {{'A', 13}}};
+  const int rows = absl::StrContains(taken, "5]") ? 2 : absl::StrContains(taken, "A-1") ? 1 : 3;
+  for (Sizes& s : sizes) s['N'] = rows;
+  return sizes;
+}
+
+TEST(Sort, OnlyItsEndsAreRead) {
+  for (const char* taken : {"{[0:3]}", "{[0:6:5]}", "{[@(A-3):@A]}", "{[@(A-1):@A]}"}) {
+    VerifyFamily({.text = absl::StrCat(R"(
+less {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+
+more {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=GT
+}
+
+ENTRY main {
+  x = s32[@A] parameter(0)<0:1>
+  k = f32[@A] parameter(1)<1:1>
+  i = s32[@A] iota(), iota_dimension=0
+  s = s32[@A] sort(x), dimensions={0}, to_apply=less
+  t = (f32[@A], s32[@A]) sort(k, i), dimensions={0}, is_stable=true, to_apply=more
+  v = f32[@A] get-tuple-element(t), index=0
+  w = s32[@A] get-tuple-element(t), index=1
+  a = s32[@N] slice(s), slice=)",
+                                       taken, R"(
+  b = f32[@N] slice(v), slice=)",
+                                       taken, R"(
+  c = s32[@N] slice(w), slice=)",
+                                       taken, R"(
+  ROOT r = (s32[@N], f32[@N], s32[@N]) tuple(a, b, c)
+}
+)"),
+                  .sizes = SizesOfTaken(taken),
+                  .meshes = kLineMeshes,
+                  .options = MergeAtAnyCost()});
+  }
+}
+
+// Of k rows each shard gives k, of the keys and of the values, which are the places of equal keys.
+TEST(Sort, OnlyEndsAreSent) {
+  const auto best = [](absl::string_view rows, int of_values) {
+    return absl::StrCat(R"(
+more {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=GT
+}
+
+ENTRY main {
+  k = f32[16,65536] parameter(0), sharding={devices=[1,8]<=[8]}
+  i = s32[16,65536] iota(), iota_dimension=1
+  t = (f32[16,65536], s32[16,65536]) sort(k, i), dimensions={1}, is_stable=true, to_apply=more
+  v = f32[16,65536] get-tuple-element(t), index=0
+  w = s32[16,65536] get-tuple-element(t), index=1
+  a = f32[16,4] slice(v), slice={[0:16], )",
+                        rows, R"(}
+  b = s32[16,)",
+                        of_values, R"(] slice(w), slice={[0:16], [0:)", of_values, R"(]}
+  ROOT r = (f32[16,4], s32[16,)",
+                        of_values, R"(]) tuple(a, b), sharding={{replicated}, {replicated}}
+}
+)");
+  };
+  const double row = 7 * 16 * (4 + 4);
+  EXPECT_EQ(BytesMoved(best("[0:4]", 4)), 4 * row);
+  EXPECT_EQ(BytesMoved(best("[0:4]", 8)), 8 * row);
+  EXPECT_EQ(BytesMoved(best("[0:7:2]", 3)), 7 * row);
+  // From both ends, and much.
+  EXPECT_GT(BytesMoved(best("[65532:65536]", 4)), 500 * row);
+  EXPECT_GT(BytesMoved(best("[0:4]", 40000)), 500 * row);
 }
 
 // 19 pairs of 8 shards exchange theirs.

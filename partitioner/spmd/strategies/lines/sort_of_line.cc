@@ -9,14 +9,13 @@
 // Of two sorted shards a and b, the first half is made of the earlier one of a[i] and b[n - 1 - i],
 // for each i, and the last half of the others.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "shardcall/partitioner/ir/build/top_k_of_shards.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/strategies/lines/line_order.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -46,31 +45,6 @@ std::vector<Round> MergeExchange(int64_t shards) {
   return rounds;
 }
 
-// Elements of one operand that rank alike are the same where they are compared as they are, by
-// their whole value. Otherwise their places in the whole line decide, which each element takes with
-// it: so the order of one device comes out, and padding is last.
-struct Order {
-  bool plain = false;
-  bool ascending = true;
-};
-Order OrderOf(const Module& m, const Instruction& sort) {
-  const Computation& comp = m.comp(sort.as<SortAttrs>().to_apply);
-  const Instruction& root = m.instr(comp.root);
-  Order out;
-  if (comp.parameters.size() != 2 || root.opcode != Opcode::kCompare) return out;
-  const auto& attrs = root.as<CompareAttrs>();
-  const ElementType type = m.instr(comp.parameters[0]).shape->element_type();
-  if (!IsInteger(type)) return out;
-  const bool straight = m.operand(comp.root, 0) == comp.parameters[0] &&
-                        m.operand(comp.root, 1) == comp.parameters[1];
-  const bool swapped = m.operand(comp.root, 0) == comp.parameters[1] &&
-                       m.operand(comp.root, 1) == comp.parameters[0];
-  const bool less = attrs.direction == Direction::kLt, more = attrs.direction == Direction::kGt;
-  out.plain = (straight || swapped) && (less || more);
-  out.ascending = straight == less;
-  return out;
-}
-
 bool Rule(const OpQuery& op, ShardingRule* rule) {
   const int d = static_cast<int>(op.instr().as<SortAttrs>().dimension);
   if (op.shapes[0]->num_elements() == 0 || !op.operands[0]->IsDimSharded(d)) return false;
@@ -81,10 +55,6 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
 
 bool Crosses(const OpQuery&, int) { return true; }
 
-ElementType PlaceType(int64_t extent) {
-  return extent < INT32_MAX / 2 ? ElementType::kS32 : ElementType::kS64;
-}
-
 bool Complete(const OpQuery& op, Candidate* c) {
   constexpr int64_t kMostShards = 1024;
   const int d = static_cast<int>(op.instr().as<SortAttrs>().dimension);
@@ -93,12 +63,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
   if (n == 1) return true;
   if (n > kMostShards) return false;
   Context& context = op.module.context();
-  absl::InlinedVector<double, 3> sent;
-  for (const Shape* shape : op.shapes) sent.push_back(LocalBytes(shape, s));
-  if (!OrderOf(op.module, op.instr()).plain) {
-    const Shape* places = context.MakeArray(PlaceType(op.shapes[0]->dim(d)), op.shapes[0]->dims());
-    sent.push_back(LocalBytes(places, s));
-  }
+  const auto sent = BytesOfLine(op, s);
   for (const Round& round : MergeExchange(n)) {
     const double share = 2.0 * static_cast<double>(round.size()) / static_cast<double>(n);
     for (double bytes : sent) {
@@ -127,82 +92,19 @@ class LineSorter {
       : ops_(ops),
         op_(op),
         b_(ops.builder()),
-        attrs_(op.instr.as<SortAttrs>()),
-        d_(static_cast<int>(attrs_.dimension)),
+        d_(static_cast<int>(op.instr.as<SortAttrs>().dimension)),
         axes_(op.decision.operands[0]->dim(d_)),
-        shards_(AxesSize(axes_)) {}
+        order_(ops, op) {}
 
   LocalIds Emit() {
-    const size_t given = op_.operands.size();
-    LocalIds line = op_.operands;
-    const Shape* global = op_.operand_shapes[0];
-    const Sharding& s = *op_.decision.operands[0];
-    const Order order = OrderOf(ops_.global(), op_.instr);
-    SortAttrs attrs = attrs_;
-    if (order.plain) {
-      const ElementType type = b_.type(line[0]);
-      const InstrId last = b_.ConstantBits(type, LastOfAllBits(type, !order.ascending));
-      line[0] = ops_.emitter().MaskPadding(line[0], global, s, {d_}, last);
-      attrs.to_apply = ops_.CopyComputation(attrs.to_apply);
-    } else {
-      line.push_back(Places(global, s));
-      attrs.to_apply = WithPlaces(attrs.to_apply, line, global->dim(d_));
-    }
-    attrs.is_stable = false;  // no two elements rank alike, or they are the same
-    before_ = attrs.to_apply;
-    sort_ = InternAttributes(b_.context(), attrs);
-    Sort(&line);
-    for (const Round& round : MergeExchange(shards_)) Merge(round, &line);
-    line.resize(given);
+    LocalIds line = order_.line();
+    order_.Sort(&line);
+    for (const Round& round : MergeExchange(AxesSize(axes_))) Merge(round, &line);
+    line.resize(op_.operands.size());
     return line;
   }
 
  private:
-  InstrId Places(const Shape* global, const Sharding& s) {
-    const ElementType type = PlaceType(global->dim(d_));
-    const InstrId iota = b_.Iota(type, b_.shape(op_.operands[0])->dims(), d_);
-    const InstrId start = b_.Convert(ops_.emitter().TileStart(s, global, d_), type);
-    return b_.Binary(Opcode::kAdd, iota, b_.BroadcastScalar(start, b_.shape(iota)));
-  }
-
-  // The comparison of elements that have their places with them.
-  CompId WithPlaces(CompId comparison, const LocalIds& line, int64_t extent) {
-    const CompId given = ops_.CopyComputation(comparison);
-    Module& m = ops_.local();
-    const CompId comp = m.AddComputation("compare_with_places");
-    GraphBuilder c(&m, comp, &ops_.shared().monoids);
-    std::vector<InstrId> straight, swapped;
-    std::array<InstrId, 2> place;
-    for (size_t k = 0; k < line.size(); ++k) {
-      const Shape* scalar = c.context().MakeArray(b_.type(line[k]), {});
-      const InstrId x = c.Parameter(2 * k, scalar), y = c.Parameter(2 * k + 1, scalar);
-      if (k + 1 == line.size()) {
-        place = {x, y};
-      } else {
-        straight.insert(straight.end(), {x, y});
-        swapped.insert(swapped.end(), {y, x});
-      }
-    }
-    const InstrId before = c.Call(given, straight), after = c.Call(given, swapped);
-    const InstrId first = c.Compare(Direction::kLt, place[0], place[1]);
-    const InstrId ranked =
-        c.Binary(Opcode::kOr, before, c.Binary(Opcode::kAnd, c.Unary(Opcode::kNot, after), first));
-    const InstrId end = c.ConstantInt(c.type(place[0]), extent);
-    const InstrId both = c.Binary(Opcode::kAnd, c.Compare(Direction::kLt, place[0], end),
-                                  c.Compare(Direction::kLt, place[1], end));
-    c.SetRoot(c.Select(both, ranked, first));
-    return comp;
-  }
-
-  void Sort(LocalIds* line) {
-    if (line->size() == 1) {
-      (*line)[0] = b_.Add(Opcode::kSort, *line, sort_);
-      return;
-    }
-    const InstrId sorted = b_.Add(Opcode::kSort, *line, sort_);
-    for (size_t k = 0; k < line->size(); ++k) (*line)[k] = b_.GetTupleElement(sorted, k);
-  }
-
   InstrId FromPartner(InstrId x, const Round& round) {
     Round both_ways = round;
     for (const auto& [first, last] : round) both_ways.emplace_back(last, first);
@@ -211,7 +113,7 @@ class LineSorter {
 
   void Merge(const Round& round, LocalIds* line) {
     // Of each shard: 1 if it keeps the first half, -1 if the last, 0 if it has no partner.
-    std::vector<int64_t> half(shards_, 0);
+    std::vector<int64_t> half(AxesSize(axes_), 0);
     for (const auto& [first, last] : round) half[first] = 1, half[last] = -1;
     const Shape* shape = b_.shape((*line)[0]);
     const InstrId mine = ops_.emitter().OfShard(axes_, half);
@@ -235,7 +137,7 @@ class LineSorter {
     for (size_t k = 0; k < line->size(); ++k) {
       (*line)[k] = b_.Select(take, theirs[k], (*line)[k]);
     }
-    Sort(line);
+    order_.Sort(line);
   }
 
   InstrId Compared(absl::Span<const InstrId> arguments, const Shape* shape) {
@@ -243,19 +145,16 @@ class LineSorter {
     std::vector<int64_t> dims(shape->rank());
     for (int d = 0; d < shape->rank(); ++d) dims[d] = d;
     attrs.dimensions = dims;
-    attrs.to_apply = before_;
+    attrs.to_apply = order_.before();
     return b_.Add(Opcode::kMap, arguments, InternAttributes(b_.context(), attrs));
   }
 
   OpBuilder& ops_;
   const LocalOp& op_;
   GraphBuilder& b_;
-  const SortAttrs& attrs_;
   const int d_;
   const absl::Span<const AxisRef> axes_;
-  const int64_t shards_;
-  CompId before_;  // whether one element ranks before another
-  const Attributes* sort_ = nullptr;
+  LineOrder order_;
 };
 
 LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
