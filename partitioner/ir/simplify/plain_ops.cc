@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/ir/simplify/merged_dims.h"
 #include "shardcall/partitioner/ir/simplify/placed_windows.h"
 #include "shardcall/partitioner/ir/simplify/separate_reduces.h"
+#include "shardcall/partitioner/ir/simplify/transposed_operands.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -31,6 +32,7 @@ constexpr Reader kReaders[] = {
     {Opcode::kReduce, ReadSeparateReduces},
     {Opcode::kReduce, ReadReduceOfMerged},
     {Opcode::kDot, ReadDotOfMerged},
+    {Opcode::kDot, ReadDotOfTransposed},
     {Opcode::kBatchNormTraining, ReadBatchNormTraining},
     {Opcode::kBatchNormGrad, ReadBatchNormGrad},
 };

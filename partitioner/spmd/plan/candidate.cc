@@ -2,7 +2,9 @@
 #include "shardcall/partitioner/spmd/plan/candidate.h"
 
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -53,24 +55,57 @@ void Candidate::AddReshard(Context& context, const Shape* global, const Sharding
   emitted.push_back(plan.traffic());
 }
 
-// An exchange sends a share `sent` of a shard, and leaves `left` of it for those after it. So a
-// comes before b if sent_a + left_a * sent_b is below sent_b + left_b * sent_a, or: first those
-// that make less of the shard, by what they send for what they take away, then those that make more
-// of it, by what they send for what they add.
-void PutInOrder(Exchanges* exchanges) {
-  if (exchanges->size() < 2) return;
-  const auto key = [](const ShardRanges& r) {
-    const double more = static_cast<double>(r.length - r.tile);
-    const double sent = r.tile == 0 || more == 0 ? 0 : PlanExchange(r).sent;
-    return std::make_pair(r.length >= r.tile ? (more > 0 ? 2 : 1) : 0,
-                          more == 0 ? 0.0 : -sent / more);
+namespace {
+
+// What an exchange sends of a shard, as a share of it, and what it leaves of it, or makes of it,
+// for those after it.
+struct Step {
+  Exchange exchange;
+  double sent, left;
+};
+
+double SentInAll(absl::Span<const Step> steps) {
+  double sent = 0, shard = 1;
+  for (const Step& s : steps) {
+    sent += shard * s.sent;
+    shard *= s.left;
+  }
+  return sent;
+}
+
+// The best order of exchanges of one operand. Step a comes before b if a.sent + a.left * b.sent is
+// below b.sent + b.left * a.sent, or: first those that make less of the shard, by what they send
+// for what they take away, then those that make more of it, by what they send for what they add.
+void PutInOrder(absl::Span<Exchange> exchanges) {
+  constexpr double kWorthwhile = 0.75;
+  std::vector<Step> steps;
+  for (const Exchange& e : exchanges) {
+    if (e.ranges.tile == 0) return;
+    const auto tile = static_cast<double>(e.ranges.tile);
+    steps.push_back(
+        {e, PlanExchange(e.ranges).sent / tile, static_cast<double>(e.ranges.length) / tile});
+  }
+  const auto key = [](const Step& s) {
+    return std::make_pair(s.left < 1   ? 0
+                          : s.left > 1 ? 2
+                                       : 1,
+                          s.left == 1 ? 0.0 : s.sent / (1 - s.left));
   };
-  for (size_t at = 1; at < exchanges->size(); ++at) {  // few, and those of an operand together
-    for (size_t k = at; k > 0; --k) {
-      Exchange &before = (*exchanges)[k - 1], &after = (*exchanges)[k];
-      if (before.operand != after.operand || key(before.ranges) <= key(after.ranges)) break;
-      std::swap(before, after);
+  const double given = SentInAll(steps);
+  absl::c_stable_sort(steps, [&](const Step& a, const Step& b) { return key(a) < key(b); });
+  // Ops that read about the same of a value share its first exchanges, if the order is the same.
+  if (SentInAll(steps) > kWorthwhile * given) return;
+  for (size_t k = 0; k < steps.size(); ++k) exchanges[k] = steps[k].exchange;
+}
+
+}  // namespace
+
+void PutInOrder(Exchanges* exchanges) {
+  for (size_t begin = 0, end; begin < exchanges->size(); begin = end) {
+    for (end = begin + 1; end < exchanges->size(); ++end) {
+      if ((*exchanges)[end].operand != (*exchanges)[begin].operand) break;
     }
+    if (end - begin > 1) PutInOrder(absl::MakeSpan(*exchanges).subspan(begin, end - begin));
   }
 }
 

@@ -78,7 +78,8 @@ struct Exchange {
 };
 
 using Exchanges = absl::InlinedVector<Exchange, 2>;
-// Puts the exchanges of each operand into the order that sends least.
+// Puts the exchanges of each operand, which stand together, into the order that sends least, if
+// that is much less.
 void PutInOrder(Exchanges* exchanges);
 
 struct Candidate {

@@ -3,6 +3,7 @@
 // follows partial sums.
 #include <gtest/gtest.h>
 
+#include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
 namespace shardcall {
@@ -97,6 +98,19 @@ TEST(Contraction, PaddedShardsOfNarrowFloats) {
                 .sizes = kSizes,
                 .max_cases = 200,
                 .no_fallback = true});
+}
+
+// An embedding that is read as it is and transposed, for the logits, is gathered once.
+TEST(Contraction, WeightsThatAreTransposedForOneProductAreGatheredOnce) {
+  EXPECT_EQ(BytesMoved(R"(
+  x = f32[4096,128] parameter(0), sharding={devices=[8,1]<=[8]}
+  w = f32[256,128] parameter(1), sharding={devices=[8,1]<=[8]}
+  t = f32[128,256] transpose(w), dimensions={1,0}
+  logits = f32[4096,256] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  p = f32[4096,256] tanh(logits)
+  ROOT r = f32[4096,128] dot(p, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[8,1]<=[8]}
+)"),
+            256 * 128 * 4 * 7 / 8);
 }
 
 }  // namespace
