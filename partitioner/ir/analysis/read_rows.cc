@@ -78,13 +78,27 @@ class Readers {
 
 }  // namespace
 
+namespace {
+
+// The dimension along which the value is an iota, maybe of one line that is broadcast; -1: none.
+int64_t IotaDimension(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  if (i.opcode == Opcode::kIota) return i.as<IotaAttrs>().dimension;
+  if (i.opcode != Opcode::kBroadcast) return -1;
+  const Instruction& line = m.instr(m.operand(id, 0));
+  if (line.opcode != Opcode::kIota) return -1;
+  return i.as<DimensionsAttrs>().dimensions[line.as<IotaAttrs>().dimension];
+}
+
+}  // namespace
+
 int PlacesOperand(const Module& module, InstrId sort) {
   const int64_t d = module.instr(sort).as<SortAttrs>().dimension;
   const auto operands = module.operands(sort);
   for (size_t k = 0; k < operands.size(); ++k) {
-    const Instruction& operand = module.instr(operands[k]);
-    if (operand.opcode == Opcode::kIota && operand.as<IotaAttrs>().dimension == d &&
-        operand.shape->element_type() == PlaceType(operand.shape->dim(static_cast<int>(d)))) {
+    const Shape* const shape = module.instr(operands[k]).shape;
+    if (IotaDimension(module, operands[k]) == d &&
+        shape->element_type() == PlaceType(shape->dim(static_cast<int>(d)))) {
       return static_cast<int>(k);
     }
   }
