@@ -13,7 +13,8 @@ class Readers {
   Readers(const Module& module, absl::Span<const InstrId> equal) : m_(module) {
     for (int i = 0; i < m_.num_instructions(); ++i) {
       const InstrId id(i);
-      if (m_.instr(id).opcode != Opcode::kSort || !m_.instr(id).shape->leaf(0)->IsArray()) continue;
+      if (m_.instr(id).opcode != Opcode::kSort || m_.instr(id).shape->leaf(0)->IsDynamic())
+        continue;
       // Of equal ops the first one stands for all.
       first_[id] = equal[i].valid() && first_.contains(equal[i]) ? first_[equal[i]] : id;
       rows_.try_emplace(first_[id], ReadRows{Size(id), 0});
@@ -75,10 +76,6 @@ class Readers {
   absl::flat_hash_map<InstrId, InstrId> first_;  // of each sort
   absl::flat_hash_map<InstrId, ReadRows> rows_;  // by the first of equal sorts
 };
-
-}  // namespace
-
-namespace {
 
 // The dimension along which the value is an iota, maybe of one line that is broadcast; -1: none.
 int64_t IotaDimension(const Module& m, InstrId id) {

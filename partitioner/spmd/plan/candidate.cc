@@ -86,10 +86,8 @@ void PutInOrder(absl::Span<Exchange> exchanges) {
         {e, PlanExchange(e.ranges).sent / tile, static_cast<double>(e.ranges.length) / tile});
   }
   const auto key = [](const Step& s) {
-    return std::make_pair(s.left < 1   ? 0
-                          : s.left > 1 ? 2
-                                       : 1,
-                          s.left == 1 ? 0.0 : s.sent / (1 - s.left));
+    if (s.left == 1) return std::make_pair(1, 0.0);
+    return std::make_pair(s.left < 1 ? 0 : 2, s.sent / (1 - s.left));
   };
   const double given = SentInAll(steps);
   absl::c_stable_sort(steps, [&](const Step& a, const Step& b) { return key(a) < key(b); });
