@@ -2,7 +2,6 @@
 #include "shardcall/partitioner/ir/analysis/read_rows.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace shardcall {
 inline namespace internal {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/simplify/transposed_operands.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>

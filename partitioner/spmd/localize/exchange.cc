@@ -13,6 +13,12 @@ namespace {
 using Dims = absl::InlinedVector<int64_t, 8>;
 constexpr ElementType kIndex = ElementType::kS32;
 
+Dims DimsWith(const Shape& shape, int dim, int64_t size) {
+  Dims dims(shape.dims().begin(), shape.dims().end());
+  dims[dim] = size;
+  return dims;
+}
+
 // Emits one exchange: holds what its parts have in common.
 class Exchanger {
  public:
@@ -38,31 +44,12 @@ class Exchanger {
     return PutInPlace(plan.parts, parts);
   }
 
-  Dims DimsWith(InstrId x, int64_t size) const {
-    const Shape* shape = b_.shape(x);
-    Dims dims(shape->dims().begin(), shape->dims().end());
-    dims[dim_] = size;
-    return dims;
-  }
-
-  // `size` elements of x from `from` on, which depends on the shard.
   InstrId Cut(InstrId x, absl::Span<const int64_t> from, int64_t size) {
-    const Shape* shape = b_.shape(x);
-    const bool same =
-        std::all_of(from.begin(), from.end(), [&](int64_t f) { return f == from[0]; });
-    if (same && from[0] == 0 && size == shape->dim(dim_)) return x;
-    if (same) {
-      Dims starts(shape->rank(), 0), limits = DimsWith(x, from[0] + size);
-      starts[dim_] = from[0];
-      return b_.Slice(x, starts, limits);
-    }
-    absl::InlinedVector<InstrId, 8> starts(shape->rank(), b_.ConstantInt(kIndex, 0));
-    starts[dim_] = e_.OfShard(axes_, from);
-    return b_.DynamicSlice(x, starts, DimsWith(x, size));
+    return CutByShard(e_, x, dim_, axes_, from, size);
   }
 
   InstrId Zeros(int64_t size) {
-    const Shape* shape = b_.context().WithDims(b_.shape(x_), DimsWith(x_, size));
+    const Shape* shape = b_.context().WithDims(b_.shape(x_), DimsWith(*b_.shape(x_), dim_, size));
     return b_.BroadcastScalar(b_.Zero(shape->element_type()), shape);
   }
 
@@ -121,6 +108,22 @@ class Exchanger {
 };
 
 }  // namespace
+
+InstrId CutByShard(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                   absl::Span<const int64_t> from, int64_t size) {
+  GraphBuilder& b = e.builder();
+  const Shape* shape = b.shape(x);
+  const bool same = std::all_of(from.begin(), from.end(), [&](int64_t f) { return f == from[0]; });
+  if (same && from[0] == 0 && size == shape->dim(dim)) return x;
+  if (same) {
+    Dims starts(shape->rank(), 0), limits = DimsWith(*shape, dim, from[0] + size);
+    starts[dim] = from[0];
+    return b.Slice(x, starts, limits);
+  }
+  absl::InlinedVector<InstrId, 8> starts(shape->rank(), b.ConstantInt(kIndex, 0));
+  starts[dim] = e.OfShard(axes, from);
+  return b.DynamicSlice(x, starts, DimsWith(*shape, dim, size));
+}
 
 InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
                      const ShardRanges& ranges) {

@@ -9,6 +9,10 @@
 namespace shardcall {
 inline namespace internal {
 
+// Elements [from, from + size) of dimension `dim` of x, where `from` is by shard of `axes`.
+InstrId CutByShard(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,
+                   absl::Span<const int64_t> from, int64_t size);
+
 // x: the local shard; dimension `dim` is sharded along `axes`. The result has `length` elements
 // there. The emitter's cause is recorded with each collective.
 InstrId EmitExchange(Emitter& e, InstrId x, int dim, absl::Span<const AxisRef> axes,

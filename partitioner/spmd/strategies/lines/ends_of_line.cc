@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/lines/line_order.h"
@@ -34,22 +35,17 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
 
 bool Crosses(const OpQuery&, int) { return true; }
 
-// Of one shard: the rows that it gives.
-int64_t RowsOfShard(const OpQuery& op, int64_t shards) {
-  const int64_t tile = CeilDiv(op.shapes[0]->dim(LineOf(op.instr())), shards);
-  return std::min(op.places[1] - op.places[0], tile);
-}
-
 bool Complete(const OpQuery& op, Candidate* c) {
   const int d = LineOf(op.instr());
   const Sharding& s = *c->operands[0];
   const int64_t shards = s.num_shards(d);
   if (shards == 1) return false;  // any sort
-  const auto tile = static_cast<double>(CeilDiv(op.shapes[0]->dim(d), shards));
-  const auto rows = static_cast<double>(RowsOfShard(op, shards));
+  const int64_t tile = CeilDiv(op.shapes[0]->dim(d), shards);
+  const int64_t rows = std::min(op.places[1] - op.places[0], tile);  // that each shard gives
   for (double bytes : BytesOfLine(op, s)) {
-    c->AddEmitted(op.module.context(), static_cast<double>(shards - 1) * bytes / tile * rows,
-                  *s.mesh(), s.dim(d));
+    const double given = bytes / static_cast<double>(tile) * static_cast<double>(rows);
+    c->AddEmitted(op.module.context(), static_cast<double>(shards - 1) * given, *s.mesh(),
+                  s.dim(d));
   }
   return true;
 }
@@ -63,18 +59,6 @@ double Seconds(const CostModel& cost, const Module& module, const Instruction& i
     touched += 2 * static_cast<double>(LocalBytes(shape, *decision.operands[k]));
   }
   return cost.MemorySeconds(touched);
-}
-
-// Rows [from, from + size) of dimension d, where `from` is by shard.
-InstrId Rows(OpBuilder& ops, InstrId x, int d, absl::Span<const AxisRef> axes,
-             absl::Span<const int64_t> from, int64_t size) {
-  GraphBuilder& b = ops.builder();
-  const Shape* shape = b.shape(x);
-  std::vector<int64_t> sizes(shape->dims().begin(), shape->dims().end());
-  std::vector<InstrId> starts(shape->rank(), b.ConstantInt(ElementType::kS32, 0));
-  sizes[d] = size;
-  starts[d] = ops.emitter().OfShard(axes, from);
-  return b.DynamicSlice(x, starts, sizes);
 }
 
 // The rows [begin, end) of `x`, at place `at` of a dimension of `size` rows, which are zero beside.
@@ -111,7 +95,8 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
     CollectiveCause cause = ops.emitter().cause();
     cause.index = static_cast<int>(std::min(k, op.operands.size() - 1));
     ops.emitter().set_cause(cause);
-    line[k] = ops.emitter().AllGather(Rows(ops, line[k], d, axes, from, rows), d, axes);
+    const InstrId ends = CutByShard(ops.emitter(), line[k], d, axes, from, rows);
+    line[k] = ops.emitter().AllGather(ends, d, axes);
   }
   order.Sort(&line);
   line.resize(op.operands.size());
