@@ -2,6 +2,7 @@
 // Which propagation a program gets where two factors want one axis.
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/api/report.h"
@@ -73,6 +74,28 @@ TEST(CheapestPropagation, TheReportHasTheOrdersThatWereTried) {
       Program(64, 64), {{"parameter(1), sharding={devices=[1,8]<=[8]}", "parameter(1)"},
                         {"parameter(2), sharding={devices=[1,8]<=[8]}", "parameter(2)"}}));
   EXPECT_FALSE(Json::parse(ReportJson(*one, {})).contains("conflicts"));
+}
+
+int TriedForOneRule(const PartitionedProgram& p) {
+  return absl::c_count_if(p.global->tried_orders,
+                          [](const TriedOrder& t) { return !t.choices.empty(); });
+}
+
+TEST(CheapestPropagation, TriesSingleRulesUnlessTheFirstOrderIsClearlyCheapest) {
+  EXPECT_EQ(TriedForOneRule(*Partitioned(Program(512, 512))), 2);
+  const auto clear = Partitioned(R"(HloModule m, num_partitions=16
+ENTRY main {
+  x = f32[1024,512] parameter(0), sharding={devices=[2,8]<=[16]}
+  w = f32[512,512] parameter(1), sharding={devices=[8,2]<=[2,8]T(1,0)}
+  h = f32[1024,512] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[1024,512] tanh(h)
+  v = f32[512,512] transpose(w), dimensions={1,0}
+  ROOT y = f32[1024,512] dot(t, v), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+      sharding={devices=[2,8]<=[16]}
+})");
+  EXPECT_EQ(clear->global->shardings.conflicts, ConflictOrder::kWait);
+  EXPECT_GE(clear->global->tried_orders.size(), 2);
+  EXPECT_EQ(TriedForOneRule(*clear), 0);
 }
 
 TEST(CheapestPropagation, OrdersHaveNames) {
