@@ -66,13 +66,16 @@ class FusedOpFinder {
     const bool kept = view ? own.kept : !TakesFused(id);
     const bool passes = view || out_.fused[id.value];
     const InstrId with = passes ? own.with : id;
+    const bool scatters = i.opcode == Opcode::kScatter;  // into the memory of its first operands
+    int into = scatters ? i.operand_count / 2 : 0;
     for (const InstrId o : m_.operands(id)) {
       Users& users = users_[o.value];
-      const bool repeats = (i.opcode == Opcode::kBroadcast || i.opcode == Opcode::kDot) &&
-                           m_.instr(o).shape->num_elements() < i.shape->num_elements();
+      const bool repeats = i.opcode == Opcode::kReduceWindow ||
+                           ((i.opcode == Opcode::kBroadcast || i.opcode == Opcode::kDot) &&
+                            m_.instr(o).shape->num_elements() < i.shape->num_elements());
       users.reused |= repeats || (passes && own.reused);
       users.with = users.count == 0 || users.with == with ? with : InstrId();
-      users.kept |= kept;
+      users.kept |= kept || into-- > 0;
       users.count += view ? std::max(own.count, 1) : 1;
     }
   }
@@ -85,6 +88,9 @@ class FusedOpFinder {
   bool TakesFused(InstrId id) const {
     const Instruction& i = m_.instr(id);
     if (i.opcode == Opcode::kReduce) return ReducesOnTheWay(id);
+    if (i.opcode == Opcode::kReduceWindow || i.opcode == Opcode::kScatter) {
+      return rules_.fuses_windows_and_updates;
+    }
     return IsByElement(m_, id) && !IsOwnKernel(id);
   }
 

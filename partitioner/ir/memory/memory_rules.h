@@ -14,11 +14,15 @@ struct MemoryRules {
   // What it makes of a program (pass/backend).
   bool widens_narrow_floats = false, copies_to_call_layouts = true, splits_exchanges = false;
   bool puts_gathered_dimension_first = true, orders_product_operands = false;
+  bool expands_select_and_scatter = true;
   bool joins_reductions = true, joins_distant_reductions = false, scatters_into_sums = true;
   // Whether instructions run as soon as their operands are there, first come, first served.
   bool runs_breadth_first = false;
   // Whether a gather is computed where it is used, and reads what is computed on the way.
   bool fuses_gathers = true;
+  // Whether windows, and the indices and updates of a scatter, are read from what is computed on
+  // the way.
+  bool fuses_windows_and_updates = true;
   // Whether a reduction computes its operand on the way if the minor dimension is none of those it
   // reduces, or if one of these has more elements than so many (XLA:CPU reduces it in two steps).
   bool fuses_major_reductions = true;
@@ -39,6 +43,7 @@ inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
                                               .joins_distant_reductions = true,
                                               .runs_breadth_first = true,
                                               .fuses_gathers = false,
+                                              .fuses_windows_and_updates = false,
                                               .fuses_major_reductions = false,
                                               .most_reduced_at_once = 32,
                                               .recomputes_to_read_less = false,

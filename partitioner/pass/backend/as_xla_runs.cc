@@ -14,6 +14,7 @@ struct LoweringRow {
   PassResult (*pass)(const Module& m);
 };
 constexpr LoweringRow kLowerings[] = {
+    {&MemoryRules::expands_select_and_scatter, ExpandSelectAndScatter},
     {&MemoryRules::orders_product_operands, SwapTransposedProducts},
     {&MemoryRules::widens_narrow_floats, WidenNarrowFloats},
     {&MemoryRules::widens_narrow_floats, HoistConverts},

@@ -36,6 +36,9 @@ PassResult JoinReductions(const Module& m);
 // The same of those that are not near each other; instructions are put into another order.
 PassResult JoinDistantReductions(const Module& m);
 
+// A select-and-scatter is a reduce-window of elements with their places, and a scatter to these.
+PassResult ExpandSelectAndScatter(const Module& m);
+
 // What is added to a scatter that adds to zeros is what it adds to.
 PassResult ScatterIntoSums(const Module& m);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/numbered.h"
+#include "shardcall/sharding/exchange/part_row.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -40,8 +41,27 @@ class Exchanger {
     if (plan.gather) return CutOutOfWhole(e_.AllGather(x_, dim_, axes_));
     std::vector<InstrId> parts;
     for (const RangePart& part : plan.parts) parts.push_back(Get(part));
-    if (plan.in_a_row) return parts.size() == 1 ? parts[0] : b_.Concatenate(parts, dim_);
+    if (plan.in_a_row) return Joined(parts);
+    if (const auto row = PartsAsRow(ranges_, plan.parts)) return CutOutOfRow(*row, parts);
     return PutInPlace(plan.parts, parts);
+  }
+
+  InstrId Joined(absl::Span<const InstrId> parts) {
+    return parts.size() == 1 ? parts[0] : b_.Concatenate(parts, dim_);
+  }
+
+  InstrId CutOutOfRow(const PartRow& row, absl::Span<const InstrId> parts) {
+    std::vector<InstrId> in_order;
+    for (const size_t k : row.order) in_order.push_back(parts[k]);
+    return Cut(Padded(Joined(in_order), row.before, row.after), row.from, ranges_.length);
+  }
+
+  InstrId Padded(InstrId x, int64_t low, int64_t high) {
+    if (low == 0 && high == 0) return x;
+    Dims before(b_.shape(x)->rank(), 0), after = before;
+    before[dim_] = low;
+    after[dim_] = high;
+    return b_.Pad(x, b_.Zero(b_.type(x)), before, after);
   }
 
   InstrId Cut(InstrId x, absl::Span<const int64_t> from, int64_t size) {
@@ -89,14 +109,8 @@ class Exchanger {
       low = std::max(low, -r.Start(i));
       high = std::max(high, r.Start(i) + r.length - size);
     }
-    if (low > 0 || high > 0) {
-      Dims before(b_.shape(whole)->rank(), 0), after = before;
-      before[dim_] = low;
-      after[dim_] = high;
-      whole = b_.Pad(whole, b_.Zero(b_.type(whole)), before, after);
-    }
     for (int64_t& f : from) f += low;
-    return Cut(whole, from, r.length);
+    return Cut(Padded(whole, low, high), from, r.length);
   }
 
   Emitter& e_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/ir/memory/memory_rules.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
 #include "shardcall/partitioner/pass/backend/as_xla_runs.h"
@@ -40,36 +42,75 @@ bool IsSmall(const Module& m) {
   return true;
 }
 
+// Runs the program, and what a backend is taken to make of it. False if that is the same program,
+// or if it does not run here.
+bool ExpectSameResults(PartitionedProgram* program, const RunOptions& running,
+                       const MemoryRules& rules, bool exact, const std::string& name) {
+  std::optional<Module> run = AsXlaRuns(program->local.module, rules);
+  if (!run.has_value()) return false;
+  EXPECT_TRUE(VerifyModule(*run, "").ok()) << name << VerifyModule(*run, "");
+  if (!IsSmall(program->local.module)) return false;
+  const Module& global = program->global->program.module;
+  std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(global), 1);
+  if (!exact) MakePositive(&inputs);  // sums in another order differ by their rounding only
+  const auto wanted = RunPartitioned(*program, inputs, running, nullptr);
+  if (!wanted.ok()) return false;
+  program->local.module = *std::move(run);
+  const auto got = RunPartitioned(*program, inputs, running, nullptr);
+  EXPECT_TRUE(got.ok()) << name << got.status();
+  if (!got.ok()) return false;
+  for (size_t k = 0; k < wanted->size(); ++k) {
+    const OutputDifference difference = Compare((*wanted)[k], (*got)[k], exact);
+    EXPECT_TRUE(difference.ok) << name << " result " << k << " differs by "
+                               << difference.max_abs_diff << " of " << difference.largest;
+  }
+  return true;
+}
+
 TEST(BackendMemory, ProgramsComputeTheSameAsTheyAreTakenToRun) {
+  const TextOptions options = {.allow_replicate = {"all"}};
   int ran = 0;
   for (const auto& path : CorpusFiles("", ".gspmd.hlo")) {
     for (const MemoryRules* rules : {&kXlaCpuMemory, &kXlaGpuMemory}) {
-      const TextOptions options = {.allow_replicate = {"all"}};
-      const RunOptions running = ToRunOptions(options);
-      auto partitioned = PartitionText(FileText(path), options);
-      if (!partitioned.ok()) continue;
-      PartitionedProgram* const program = partitioned->get();
-      std::optional<Module> run = AsXlaRuns(program->local.module, *rules);
-      if (!run.has_value()) continue;
-      EXPECT_TRUE(VerifyModule(*run, "").ok()) << path << VerifyModule(*run, "");
-      if (!IsSmall(program->local.module)) continue;
-      const Module& global = program->global->program.module;
-      std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(global), 1);
-      MakePositive(&inputs);  // sums in another order differ by their rounding only
-      const auto wanted = RunPartitioned(*program, inputs, running, nullptr);
-      if (!wanted.ok()) continue;
-      program->local.module = *std::move(run);
-      const auto got = RunPartitioned(*program, inputs, running, nullptr);
-      ASSERT_TRUE(got.ok()) << path << got.status();
-      for (size_t k = 0; k < wanted->size(); ++k) {
-        const OutputDifference difference = Compare((*wanted)[k], (*got)[k], false);
-        EXPECT_TRUE(difference.ok) << path << " result " << k << " differs by "
-                                   << difference.max_abs_diff << " of " << difference.largest;
-      }
-      ++ran;
+      auto program = PartitionText(FileText(path), options);
+      if (!program.ok()) continue;
+      ran += ExpectSameResults(program->get(), ToRunOptions(options), *rules, false, path);
     }
   }
   EXPECT_GE(ran, 20);
+}
+
+TEST(BackendMemory, ASelectAndScatterSelectsAndAddsTheSameInItsExpansion) {
+  for (const char* const window :
+       {"size=3x3 stride=2x2 pad=0_1x1_1", "size=2x1 stride=1x2", "size=6x5 pad=5_5x4_4"}) {
+    for (const std::string type : {"f32", "s32"}) {
+      const std::string windows = absl::StrContains(window, "stride=2x2") ? "[3,3]"
+                                  : absl::StrContains(window, "2x1")      ? "[5,3]"
+                                                                          : "[11,9]";
+      const std::string text = absl::StrReplaceAll(
+          R"(HloModule m, num_partitions=2
+ge {
+  l = TYPE[] parameter(0)
+  r = TYPE[] parameter(1)
+  ROOT g = pred[] compare(l, r), direction=GE
+}
+add {
+  l = TYPE[] parameter(0)
+  r = TYPE[] parameter(1)
+  ROOT s = TYPE[] add(l, r)
+}
+ENTRY e {
+  x = TYPE[6,5] parameter(0)
+  s = TYPEWINDOWS parameter(1)
+  init = TYPE[] constant(1)
+  ROOT y = TYPE[6,5] select-and-scatter(x, s, init), window={OPTIONS}, select=ge, scatter=add
+})",
+          {{"WINDOWS", windows}, {"OPTIONS", window}, {"TYPE", type}});
+      auto program = PartitionText(text, {});
+      ASSERT_TRUE(program.ok()) << program.status();
+      EXPECT_TRUE(ExpectSameResults(program->get(), ToRunOptions({}), kXlaCpuMemory, true, text));
+    }
+  }
 }
 
 }  // namespace

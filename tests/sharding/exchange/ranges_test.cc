@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/sharding/exchange/part_row.h"
 
 namespace shardcall {
 namespace {
@@ -47,14 +49,39 @@ std::vector<int64_t> RangeOf(const ShardRanges& r, const ExchangePlan& plan, int
   return range;
 }
 
+// The same by the row of the parts.
+std::vector<int64_t> WindowOf(const ShardRanges& r, const ExchangePlan& plan, const PartRow& row,
+                              int64_t shard) {
+  std::vector<int64_t> all(row.before, kNothing);
+  for (const size_t k : row.order) {
+    const RangePart& part = plan.parts[k];
+    int64_t source = part.own ? shard : kNothing;
+    for (const auto& [from, to] : part.pairs) {
+      if (!part.own && to == shard) source = from;
+    }
+    for (int64_t q = 0; q < part.size; ++q) {
+      all.push_back(source == kNothing ? kNothing : source * r.tile + part.from[source] + q);
+    }
+  }
+  all.resize(all.size() + row.after, kNothing);
+  EXPECT_EQ(static_cast<int64_t>(all.size()), row.size) << Text(r);
+  const int64_t first = row.from[shard];
+  EXPECT_TRUE(first >= 0 && first + r.length <= row.size) << Text(r);
+  return {all.begin() + first, all.begin() + first + r.length};
+}
+
 void ExpectRight(const ShardRanges& r) {
   const ExchangePlan plan = PlanExchange(r);
+  std::optional<PartRow> row;
+  if (!plan.gather && !plan.parts.empty()) row = PartsAsRow(r, plan.parts);
   for (int64_t i = 0; i < r.num_shards; ++i) {
     const std::vector<int64_t> range = RangeOf(r, plan, i);
+    const std::vector<int64_t> window = row.has_value() ? WindowOf(r, plan, *row, i) : range;
     for (int64_t q = 0; q < r.length; ++q) {
       const int64_t element = r.Start(i) + q;
       if (element < r.begin || element >= std::min(r.end, r.Stop(i))) continue;
       ASSERT_EQ(range[q], element) << "shard " << i << ", " << Text(r);
+      ASSERT_EQ(window[q], element) << "shard " << i << ", " << Text(r);
     }
   }
   int64_t lacking = 0;  // elements that some shard needs and does not hold
@@ -187,6 +214,32 @@ TEST(Exchange, NeighboursSendOnlyWhatIsMissing) {
   const ExchangePlan far = PlanExchange(Of(800, 8, 100, 250, 100));
   EXPECT_EQ(far.sent, (50 * 6 + 50 * 5) / 8.0);
   EXPECT_EQ(far.num_collectives, 2);
+}
+
+// Halos of unlike lengths: shards of 29 of 113 rows, as windows of 3 with a stride of 2 need them.
+TEST(Exchange, HalosOfUnlikeLengthsMakeARowWithWhatAShardHas) {
+  ShardRanges r = Of(113, 4, 15, 0, 33);
+  r.scale = 2;
+  r.divisor = 1;
+  r.shift = -2;
+  const ExchangePlan plan = PlanExchange(r);
+  ASSERT_FALSE(plan.gather || plan.in_a_row);
+  const auto row = PartsAsRow(r, plan.parts);
+  ASSERT_TRUE(row.has_value());
+  EXPECT_LE(row->size, 40);  // of 33 that each needs; 33 + 2 * 29 with each part put in its place
+  ExpectRight(r);
+}
+
+TEST(Exchange, PartsThatDoNotFollowEachOtherMakeNoRow) {
+  RangePart a = {.size = 2, .pairs = {{1, 0}, {0, 1}}, .from = {0, 0}, .to = {0, 2}};
+  RangePart b = {.size = 2, .pairs = {{0, 0}, {1, 1}}, .own = true, .from = {0, 0}, .to = {2, 0}};
+  const ShardRanges r = Of(8, 2, 2, 0, 4);
+  EXPECT_FALSE(PartsAsRow(r, {a, b}).has_value());  // ab on shard 0, ba on shard 1
+  a.to = {0, 0};
+  b.to = {3, 3};
+  EXPECT_FALSE(PartsAsRow(r, {a, b}).has_value());  // an element between them
+  b.to = {2, 2};
+  EXPECT_TRUE(PartsAsRow(r, {a, b}).has_value());
 }
 
 TEST(Exchange, AlignedRangesSendNothing) {
