@@ -194,7 +194,7 @@ class BufferLister {
     for (const ValueLeaf& leaf : LeavesOverwrittenByCall(m_, id)) {
       if (absl::c_linear_search(dying, leaf)) buffer_of(leaf).end = enter_[id.value] - 1;
     }
-    if (!MayOverwrite(m_, id)) return;
+    if (!MayOverwrite(m_, id) || lifetimes_.WritesBeside(id)) return;
     const absl::flat_hash_set<ValueLeaf> in_place = LeavesReadInPlace(m_, lifetimes_.fused(), id);
     for (const ValueLeaf& leaf : dying) {
       Buffer& buffer = buffer_of(leaf);

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/memory/leaf_views.h"
+#include "shardcall/partitioner/ir/memory/library_calls.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -24,6 +25,10 @@ class FusedOpFinder {
     out_.fused.resize(m.num_instructions());
     out_.takes.resize(m.num_instructions());
     out_.recomputed.resize(m.num_instructions());
+    out_.called.resize(m.num_instructions());
+    if (!rules.reduces_by_library) return;
+    calls_ = FindLibraryCalls(m);
+    for (int k = 0; k < m.num_instructions(); ++k) out_.called[k] = calls_[k] == InstrId(k);
   }
 
   FusedOps Find() {
@@ -51,7 +56,11 @@ class FusedOpFinder {
     InstrId with;
   };
 
+  // The result of the library call that it is within.
+  InstrId CallOf(InstrId id) const { return calls_.empty() ? InstrId() : calls_[id.value]; }
+
   bool IsFused(InstrId id) const {
+    if (CallOf(id).valid()) return CallOf(id) != id && !IsView(m_, id);
     const Users& users = users_[id.value];
     if (!IsByElement(m_, id) || users.kept || users.count == 0 || IsOwnKernel(id)) return false;
     if (users.reused && IsDear(id)) return false;
@@ -60,6 +69,7 @@ class FusedOpFinder {
 
   // Tells the operands of `id` of their user. All users of `id` are known.
   void Use(InstrId id) {
+    if (CallOf(id).valid()) return UseByCall(id);
     const Instruction& i = m_.instr(id);
     const bool view = IsView(m_, id);
     const Users& own = users_[id.value];
@@ -80,13 +90,22 @@ class FusedOpFinder {
     }
   }
 
+  // The same of what is within a library call, which reads all else from memory.
+  void UseByCall(InstrId id) {
+    for (const InstrId o : m_.operands(id)) {
+      ++users_[o.value].count;
+      users_[o.value].kept |= CallOf(o) != CallOf(id);
+    }
+  }
+
   bool IsOwnKernel(InstrId id) const {
-    return m_.instr(id).opcode == Opcode::kGather && !rules_.fuses_gathers;
+    return CallOf(id).valid() || (m_.instr(id).opcode == Opcode::kGather && !rules_.fuses_gathers);
   }
 
   // Whether the op reads an operand that is computed on the way.
   bool TakesFused(InstrId id) const {
     const Instruction& i = m_.instr(id);
+    if (CallOf(id).valid()) return false;
     if (i.opcode == Opcode::kReduce) return ReducesOnTheWay(id);
     if (i.opcode == Opcode::kReduceWindow || i.opcode == Opcode::kScatter) {
       return rules_.fuses_windows_and_updates;
@@ -128,7 +147,8 @@ class FusedOpFinder {
   const Module& m_;
   const MemoryRules& rules_;
   FusedOps out_;
-  std::vector<Users> users_;  // by instruction
+  std::vector<Users> users_;    // by instruction
+  std::vector<InstrId> calls_;  // FindLibraryCalls; empty: none are made
 };
 
 }  // namespace

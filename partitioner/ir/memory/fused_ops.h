@@ -23,6 +23,8 @@ struct FusedOps {
   std::vector<bool> takes;  // it reads operands that are computed on the way to it
   // It has memory, for users that cannot compute it, while the others do.
   std::vector<bool> recomputed;
+  // It is the result of a library call, which writes it beside what it reads.
+  std::vector<bool> called;
 };
 FusedOps FindFusedOps(const Module& m, const MemoryRules& rules);
 

@@ -32,7 +32,7 @@ LeafLifetimes::LeafLifetimes(const Module& m, const MemoryRules& rules)
   }
   uses_.resize(leaves);
   for (int c = 0; c < m.num_computations(); ++c) {
-    if (rules.runs_breadth_first) order_.push_back(BreadthFirstOrder(m, CompId(c), fused()));
+    if (rules.runs_breadth_first) order_.push_back(BreadthFirstOrder(m, CompId(c), fusion_));
     const absl::Span<const InstrId> order = OrderOf(CompId(c));
     for (size_t at = 0; at < order.size(); ++at) place_[order[at].value] = static_cast<int>(at);
     FindUses(CompId(c));
@@ -44,7 +44,10 @@ void LeafLifetimes::FindUses(CompId c) {
   const int end = static_cast<int>(order.size());
   const InstrId root = m_.comp(c).root;
   for (int k = 0; k < m_.instr(root).shape->num_leaves(); ++k) Use({root, k}, end, end);
-  for (int at = end; at-- > 0;) UseOperands(order[at], at);
+  // Twice: what is computed on the way to an op may stand behind it.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int at = end; at-- > 0;) UseOperands(order[at], at);
+  }
 }
 
 void LeafLifetimes::Use(ValueLeaf leaf, int last, int last_beside_loops) {

@@ -27,6 +27,8 @@ class LeafLifetimes {
 
   // By instruction, whether it is computed where it is used.
   const std::vector<bool>& fused() const { return fusion_.fused; }
+  // Whether it never has the memory of an operand.
+  bool WritesBeside(InstrId id) const { return fusion_.called[id.value]; }
   bool HasOwnMemory(InstrId id) const { return !IsView(m_, id) && !fused()[id.value]; }
 
   // All leaves of the module, numbered.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/memory/leaf_views.h"
 
+#include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/sharding/tuple_leaves.h"
 
 namespace shardcall {
@@ -13,7 +14,8 @@ bool IsView(const Module& m, InstrId id) {
     return !i.shape->has_layout() || !from->has_layout() ||
            i.shape->minor_to_major() == from->minor_to_major();
   }
-  return HasTrait(i.opcode, kFree | kAliases) || i.opcode == Opcode::kConstant;
+  return HasTrait(i.opcode, kFree | kAliases) || i.opcode == Opcode::kConstant ||
+         KnownTargetOf(i) == KnownTarget::kLayoutConstraint;
 }
 
 std::optional<ValueLeaf> ViewedLeaf(const Module& m, ValueLeaf leaf) {

@@ -27,6 +27,8 @@ struct MemoryRules {
   // reduces, or if one of these has more elements than so many (XLA:CPU reduces it in two steps).
   bool fuses_major_reductions = true;
   int64_t most_reduced_at_once = std::numeric_limits<int64_t>::max();
+  // Whether a library reduces (library_calls.h).
+  bool reduces_by_library = false;
   // Whether a value of several users, and of several operands of its size, is computed at each of
   // them, if that reads no more than to store it and to read it back.
   bool recomputes_to_read_less = true;
@@ -46,6 +48,7 @@ inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
                                               .fuses_windows_and_updates = false,
                                               .fuses_major_reductions = false,
                                               .most_reduced_at_once = 32,
+                                              .reduces_by_library = true,
                                               .recomputes_to_read_less = false,
                                               .recomputes_beside_storing = true};
 inline constexpr MemoryRules kXlaGpuMemory = {.alignment = 256};

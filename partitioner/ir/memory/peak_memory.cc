@@ -23,6 +23,7 @@ int64_t Aligned(int64_t bytes, int64_t alignment) {
 // The memory of a result of the program, and when it is in use.
 struct ResultMemory {
   int64_t bytes;
+  int written;
   std::map<int, int> used;  // the end of each span of time, by its begin; they do not overlap
 
   bool Take(int begin, int end) {
@@ -40,11 +41,13 @@ std::vector<Buffer> OutsideResults(const BufferList& list) {
   std::vector<ResultMemory> results;
   for (const ResultBuffer& result : list.results) {
     if (result.bytes == 0) continue;
-    results.push_back({result.bytes, {{result.written, list.end}}});
+    results.push_back({result.bytes, result.written, {{result.written, list.end}}});
     results.back().Take(0, std::min(result.free_from, result.written) - 1);
   }
-  std::stable_sort(results.begin(), results.end(),
-                   [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  // Of those of one size the last one is tried first, as XLA does it.
+  std::stable_sort(results.begin(), results.end(), [](const auto& a, const auto& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.written > b.written;
+  });
   std::vector<Buffer> buffers = list.temporaries;
   std::stable_sort(buffers.begin(), buffers.end(),
                    [](const Buffer& a, const Buffer& b) { return a.bytes > b.bytes; });

@@ -11,22 +11,22 @@ namespace {
 
 class BreadthFirst {
  public:
-  BreadthFirst(const Module& m, CompId c, const std::vector<bool>& fused)
-      : m_(m), fused_(fused), order_(m.comp(c).instructions) {
+  BreadthFirst(const Module& m, CompId c, const FusedOps& fusion)
+      : m_(m), fusion_(fusion), order_(m.comp(c).instructions) {
     for (size_t at = 0; at < order_.size(); ++at) place_[order_[at]] = at;
     waits_.resize(order_.size());
     users_.resize(order_.size());
     for (size_t at = 0; at < order_.size(); ++at) {
-      for (const InstrId o : m.operands(order_[at])) {
-        ++waits_[at];
-        users_[place_.at(o)].push_back(at);
-      }
+      WaitForOperands(at, order_[at]);
     }
   }
 
   std::vector<InstrId> Run() {
+    std::vector<size_t> first;
     for (size_t at = 0; at < order_.size(); ++at) {
-      if (!m_.operands(order_[at]).empty()) continue;
+      if (waits_[at] == 0) first.push_back(at);
+    }
+    for (const size_t at : first) {
       Ready(at);
       RunWaiting();
     }
@@ -38,10 +38,22 @@ class BreadthFirst {
   }
 
  private:
+  // What is computed on the way to an op, though it is stored for others, is not waited for.
+  void WaitForOperands(size_t at, InstrId id) {
+    for (const InstrId o : m_.operands(id)) {
+      if (fusion_.recomputed[o.value] && fusion_.takes[id.value]) {
+        WaitForOperands(at, o);
+        continue;
+      }
+      ++waits_[at];
+      users_[place_.at(o)].push_back(at);
+    }
+  }
+
   bool RunsAtOnce(size_t at) const {
     const InstrId id = order_[at];
     const Opcode opcode = m_.instr(id).opcode;
-    return fused_[id.value] || opcode == Opcode::kReshape || opcode == Opcode::kBitcast;
+    return fusion_.fused[id.value] || opcode == Opcode::kReshape || opcode == Opcode::kBitcast;
   }
 
   void Ready(size_t at) { (RunsAtOnce(at) ? at_once_ : queue_).push_back(at); }
@@ -62,7 +74,7 @@ class BreadthFirst {
   }
 
   const Module& m_;
-  const std::vector<bool>& fused_;
+  const FusedOps& fusion_;
   const absl::Span<const InstrId> order_;
   // By place in the computation: how many operands are not there yet, and who waits for it.
   absl::flat_hash_map<InstrId, size_t> place_;
@@ -74,8 +86,8 @@ class BreadthFirst {
 
 }  // namespace
 
-std::vector<InstrId> BreadthFirstOrder(const Module& m, CompId c, const std::vector<bool>& fused) {
-  return BreadthFirst(m, c, fused).Run();
+std::vector<InstrId> BreadthFirstOrder(const Module& m, CompId c, const FusedOps& fusion) {
+  return BreadthFirst(m, c, fusion).Run();
 }
 
 }  // namespace internal

@@ -4,15 +4,17 @@
 
 #include <vector>
 
+#include "shardcall/partitioner/ir/memory/fused_ops.h"
 #include "shardcall/partitioner/ir/module.h"
 
 namespace shardcall {
 inline namespace internal {
 
 // The instructions of a computation in the order in which XLA:CPU runs them (its breadth-first
-// scheduler): each when its operands are there, first come, first served. What is fused with its
-// users, by instruction, and reshapes run at once.
-std::vector<InstrId> BreadthFirstOrder(const Module& m, CompId c, const std::vector<bool>& fused);
+// scheduler): each when its operands are there, first come, first served. Reshapes and what is
+// fused with its users run at once; what an op computes on the way it does not wait for, so that it
+// may stand behind the op.
+std::vector<InstrId> BreadthFirstOrder(const Module& m, CompId c, const FusedOps& fusion);
 
 }  // namespace internal
 }  // namespace shardcall
