@@ -142,6 +142,9 @@ constexpr double kNothingToGain = 1e-9;
 // to [b, a] with a = 4 and b = 2, half of a goes to the other dimension first.
 void PlanWithinMesh(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
                     ReshardPlan* plan) {
+  if (!context.Get<Links>().weigh() && MovesOfOneKind(context, global, from, to, &plan->moves)) {
+    return;
+  }
   std::vector<Move> moves;
   const int64_t states = context.Get<ReshardBudget>().states;
   double cost = std::numeric_limits<double>::infinity(), lacking = 0;

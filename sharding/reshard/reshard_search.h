@@ -22,6 +22,13 @@ inline namespace internal {
 // collective is taken all the same. Nullopt in all other cases.
 std::optional<Move> OneMove(const Shape* global, const Sharding* from, const Sharding* to);
 
+// Appends the moves if they gather several dimensions, or slice several, that divide, and nothing
+// else is to be done: of the chains that send what is lacking and no more, and of these the one
+// whose shards are smallest on the way. False in all other cases. Where links differ, gathers in
+// another order may take less time.
+bool MovesOfOneKind(Context& context, const Shape* global, const Sharding* from, const Sharding* to,
+                    std::vector<Move>* moves);
+
 // Whether a dimension of `size` rows has so few that most of what a gather of its shards sends, of
 // `bytes` in all, is padding, and another move is worth less. By way of another dimension, of which
 // only rows that there are get shards, fewer bytes are sent.
