@@ -85,7 +85,8 @@ class Search {
   // the choice for one of these alone has not been found to be cheaper.
   bool FirstIsClearlyCheapest() const {
     const TriedOrder& first = tried_.front();
-    return first.taken && absl::c_all_of(tried_, [&](const TriedOrder& t) {
+    return first.order == ConflictOrder::kWait && first.taken &&
+           absl::c_all_of(tried_, [&](const TriedOrder& t) {
              return &t == &first || t.seconds > kClearly * first.seconds;
            });
   }

@@ -57,7 +57,7 @@ absl::StatusOr<Flags> Flags::Parse(absl::Span<const std::string> args,
       if (has_value) return Usage(absl::StrCat(arg, ": this flag takes no value"));
     } else if (!has_value) {
       if (is_long || i + 1 >= args.size()) {
-        return Usage(absl::StrCat(arg, ": write ", arg, "=", spec->value));
+        return Usage(absl::StrCat(arg, ": write ", arg, is_long ? "=" : " ", spec->value));
       }
       value = args[++i];
     }

@@ -159,13 +159,16 @@ absl::StatusOr<Module> LoadToRun(const Flags& flags, const Session& session) {
 }
 
 absl::StatusOr<std::vector<Tensor>> Inputs(const Flags& flags, const Session& session,
-                                           const Module& module) {
+                                           absl::Span<const LeafShape> leaves) {
   return WithinMemory("the inputs", [&]() -> absl::StatusOr<std::vector<Tensor>> {
-    const std::vector<LeafShape> leaves = ParameterLeaves(module);
     if (flags.Has("inputs")) return ReadNpz(flags.Get("inputs"), "arg", leaves, session.max_input);
     SHARDCALL_ASSIGN_OR_RETURN(const int64_t seed, flags.Int("random-inputs", 0));
     return RandomInputs(leaves, static_cast<uint64_t>(seed));
   });
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 int Run(const Flags& flags, Session& session) {
@@ -175,24 +178,30 @@ int Run(const Flags& flags, Session& session) {
   if (absl::Status s = CheckWhoWrites(*e, flags); !s.ok()) return fail(s);
   absl::StatusOr<Module> module = LoadToRun(flags, session);
   if (!module.ok()) return fail(module.status());
-  absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, *module);
-  if (!inputs.ok()) return fail(inputs.status());
-  const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<std::vector<Tensor>> outputs = std::vector<Tensor>();
+  const std::vector<LeafShape> leaves = ParameterLeaves(*module);
+  const bool partitions = session.options.num_partitions != 1;
+  // Inputs may be large, so a program that cannot be partitioned is refused before they are there.
+  std::unique_ptr<PartitionedProgram> program;
   int64_t devices = 1;
-  if (session.options.num_partitions == 1) {
-    outputs = EvaluateWithin(*module, *std::move(inputs), &session.handlers, e->options.deadline);
-  } else {
-    absl::StatusOr<std::unique_ptr<PartitionedProgram>> program =
+  const auto start = std::chrono::steady_clock::now();
+  if (partitions) {
+    absl::StatusOr<std::unique_ptr<PartitionedProgram>> partitioned =
         Partition(*std::move(module), e->options.partition);
-    if (!program.ok()) return fail(program.status());
-    devices = (*program)->global->program.num_partitions;
+    if (!partitioned.ok()) return fail(partitioned.status());
+    program = *std::move(partitioned);
+    devices = program->global->program.num_partitions;
     if (absl::Status s = CheckWorld(*e, devices); !s.ok()) return fail(s);
-    outputs = RunPartitioned(**program, *inputs, e->options, e->communicator.get());
   }
+  const double partitioning = SecondsSince(start);
+  absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, leaves);
+  if (!inputs.ok()) return fail(inputs.status());
+  const auto run_start = std::chrono::steady_clock::now();
+  absl::StatusOr<std::vector<Tensor>> outputs =
+      partitions
+          ? RunPartitioned(*program, *inputs, e->options, e->communicator.get())
+          : EvaluateWithin(*module, *std::move(inputs), &session.handlers, e->options.deadline);
   if (!outputs.ok()) return FailRank(*e, outputs.status(), PhaseOf(outputs.status()));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = partitioning + SecondsSince(run_start);
   if (!e->first_rank) return kExitOk;
   if (flags.Has("outputs")) {
     const absl::Status s = WriteNpz(flags.Get("outputs"), "out", *outputs);
@@ -217,7 +226,7 @@ int DoVerify(const Flags& flags, Session& session) {
   if (!module.ok()) return fail(module.status());
   std::vector<Tensor> given;
   if (flags.Has("inputs")) {
-    absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, *module);
+    absl::StatusOr<std::vector<Tensor>> inputs = Inputs(flags, session, ParameterLeaves(*module));
     if (!inputs.ok()) return fail(inputs.status());
     given = *std::move(inputs);
   }
@@ -252,7 +261,7 @@ int DoCheckRule(const Flags& flags, Session& session) {
     SHARDCALL_ASSIGN_OR_RETURN(const Module module, LoadModule(flags.positional()[0], session));
     what.program = &module;
     if (flags.Has("inputs")) {
-      SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, session, module));
+      SHARDCALL_ASSIGN_OR_RETURN(what.inputs, Inputs(flags, session, ParameterLeaves(module)));
     }
     return CheckTarget(what, session.targets, session.handlers);
   }();

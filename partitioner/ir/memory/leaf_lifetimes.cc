@@ -44,8 +44,10 @@ void LeafLifetimes::FindUses(CompId c) {
   const int end = static_cast<int>(order.size());
   const InstrId root = m_.comp(c).root;
   for (int k = 0; k < m_.instr(root).shape->num_leaves(); ++k) Use({root, k}, end, end);
-  // Twice: what is computed on the way to an op may stand behind it.
-  for (int pass = 0; pass < 2; ++pass) {
+  // In an order of its own, what is computed on the way to an op may stand behind it: another pass
+  // tells what that reads.
+  const int passes = order_.empty() ? 1 : 2;
+  for (int pass = 0; pass < passes; ++pass) {
     for (int at = end; at-- > 0;) UseOperands(order[at], at);
   }
 }

@@ -2,7 +2,7 @@
 #include "shardcall/partitioner/ir/memory/library_calls.h"
 
 #include "absl/algorithm/container.h"
-#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/ir/memory/leaf_views.h"
 #include "shardcall/partitioner/ir/monoid.h"
 
@@ -12,6 +12,7 @@ namespace {
 
 // Smaller ops are not worth a call.
 constexpr int64_t kLeastElements = 4096;
+constexpr int kMostOperands = 2;
 
 constexpr Opcode kOps[] = {
     Opcode::kAbs,         Opcode::kAdd,
@@ -29,15 +30,22 @@ constexpr Opcode kOps[] = {
 };
 constexpr Opcode kMonoids[] = {Opcode::kAdd, Opcode::kMaximum, Opcode::kMinimum};
 
+bool IsOfLibrary(const Shape* shape) {
+  if (!shape->IsArray()) return false;
+  const ElementType type = shape->element_type();
+  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kBF16;
+}
+
+// Linear in the uses of the module.
 class LibraryCallFinder {
  public:
   explicit LibraryCallFinder(const Module& m)
-      : m_(m), users_(m.num_instructions()), call_(m.num_instructions(), -1) {
+      : m_(m), uses_(m.num_instructions()), call_(m.num_instructions(), -1) {
     for (int k = 0; k < m.num_instructions(); ++k) {
       for (const InstrId o : m.operands(InstrId(k))) {
-        if (!absl::c_linear_search(users_[o.value], InstrId(k))) {
-          users_[o.value].push_back(InstrId(k));
-        }
+        Uses& uses = uses_[o.value];
+        uses.users += uses.last != InstrId(k);  // once, though it may be several operands
+        uses.last = InstrId(k);
       }
     }
   }
@@ -57,12 +65,16 @@ class LibraryCallFinder {
   }
 
  private:
-  static bool IsFloatArray(const Shape* shape) {
-    return shape->IsArray() && IsFloat(shape->element_type());
-  }
-  bool HasFloats(InstrId id) const {
-    return IsFloatArray(m_.instr(id).shape) && absl::c_all_of(m_.operands(id), [&](InstrId o) {
-             return IsFloatArray(m_.instr(o).shape);
+  // Of a value: its users, one of them, and how many of them are within the call that was the last
+  // one to take any.
+  struct Uses {
+    int users = 0, within = 0, call = -1;
+    InstrId last;
+  };
+
+  bool TakesTypes(InstrId id) const {
+    return IsOfLibrary(m_.instr(id).shape) && absl::c_all_of(m_.operands(id), [&](InstrId o) {
+             return IsOfLibrary(m_.instr(o).shape);
            });
   }
   bool IsLarge(InstrId id) const {
@@ -71,10 +83,11 @@ class LibraryCallFinder {
     };
     return is_large(id) || absl::c_any_of(m_.operands(id), is_large);
   }
+  bool IsRoot(InstrId id) const { return m_.comp(m_.instr(id).computation).root == id; }
 
   bool Starts(InstrId id) const {
     const Instruction& i = m_.instr(id);
-    if (i.opcode != Opcode::kReduce || i.operand_count != 2 || !HasFloats(id) || !IsLarge(id)) {
+    if (i.opcode != Opcode::kReduce || i.operand_count != 2 || !TakesTypes(id) || !IsLarge(id)) {
       return false;
     }
     Opcode op;
@@ -85,7 +98,7 @@ class LibraryCallFinder {
   // Whether a call may have it within.
   bool MayBeWithin(InstrId id) const {
     const Instruction& i = m_.instr(id);
-    if (!HasFloats(id)) return false;
+    if (call_[id.value] >= 0 || i.operand_count > kMostOperands || !TakesTypes(id)) return false;
     if (IsView(m_, id)) return i.opcode != Opcode::kGetTupleElement;
     if (i.opcode == Opcode::kBroadcast) {
       return absl::c_is_sorted(i.as<DimensionsAttrs>().dimensions);
@@ -95,57 +108,49 @@ class LibraryCallFinder {
     return IsLarge(id) && absl::c_linear_search(kOps, i.opcode);
   }
 
-  bool IsWithin(InstrId id, int call) const { return call_[id.value] == call; }
-
-  void Add(InstrId id, int call) {
-    call_[id.value] = call;
-    members_.push_back(id);
-  }
-
   void Grow(InstrId start) {
     const int call = static_cast<int>(results_.size());
     results_.push_back(start);
-    members_.clear();
-    Add(start, call);
-    for (bool grows = true; grows;) {
-      grows = false;
-      for (size_t k = 0; k < members_.size(); ++k) {
-        for (const InstrId o : m_.operands(members_[k])) grows |= TakeOperand(o, call);
-      }
-      grows |= TakeUser(call);
+    for (InstrId next = start; next.valid(); next = UserOf(results_[call])) {
+      results_[call] = next;
+      Take(next, call);
     }
     while (IsView(m_, results_[call])) results_[call] = m_.operand(results_[call], 0);
   }
 
-  // What is used within the call alone is computed within it.
-  bool TakeOperand(InstrId o, int call) {
-    if (call_[o.value] >= 0 || m_.instr(o).opcode == Opcode::kParameter || IsRoot(o) ||
-        !MayBeWithin(o) ||
-        !absl::c_all_of(users_[o.value], [&](InstrId u) { return IsWithin(u, call); })) {
-      return false;
+  // The only user of the result, if it may be within; it gives the result then.
+  InstrId UserOf(InstrId result) const {
+    if (IsRoot(result) || uses_[result.value].users != 1) return InstrId();
+    const InstrId user = uses_[result.value].last;
+    return MayBeWithin(user) ? user : InstrId();
+  }
+
+  // With what is used within the call alone then.
+  void Take(InstrId id, int call) {
+    std::vector<InstrId> taken = {id};
+    while (!taken.empty()) {
+      const InstrId member = taken.back();
+      taken.pop_back();
+      call_[member.value] = call;
+      const absl::Span<const InstrId> operands = m_.operands(member);
+      for (size_t k = 0; k < operands.size(); ++k) {
+        const InstrId o = operands[k];
+        if (k > 0 && o == operands[0]) continue;  // there are two at most
+        Uses& uses = uses_[o.value];
+        if (uses.call != call) uses.within = 0;
+        uses.call = call;
+        if (++uses.within == uses.users && m_.instr(o).opcode != Opcode::kParameter && !IsRoot(o) &&
+            MayBeWithin(o)) {
+          taken.push_back(o);
+        }
+      }
     }
-    Add(o, call);
-    return true;
   }
-
-  // The only user of the result gives the result.
-  bool TakeUser(int call) {
-    const InstrId result = results_[call];
-    if (IsRoot(result) || users_[result.value].size() != 1) return false;
-    const InstrId user = users_[result.value][0];
-    if (call_[user.value] >= 0 || !MayBeWithin(user)) return false;
-    Add(user, call);
-    results_[call] = user;
-    return true;
-  }
-
-  bool IsRoot(InstrId id) const { return m_.comp(m_.instr(id).computation).root == id; }
 
   const Module& m_;
-  std::vector<absl::InlinedVector<InstrId, 2>> users_;  // by instruction
-  std::vector<int> call_;                               // by instruction; -1: none
-  std::vector<InstrId> results_;                        // by call
-  std::vector<InstrId> members_;                        // of the call that grows
+  std::vector<Uses> uses_;        // by instruction
+  std::vector<int> call_;         // by instruction; -1: none
+  std::vector<InstrId> results_;  // by call
 };
 
 }  // namespace

@@ -38,15 +38,24 @@ class BreadthFirst {
   }
 
  private:
-  // What is computed on the way to an op, though it is stored for others, is not waited for.
+  // What is computed on the way to an op, though it is stored for others, is not waited for, but
+  // what that reads; of so many ops.
   void WaitForOperands(size_t at, InstrId id) {
-    for (const InstrId o : m_.operands(id)) {
-      if (fusion_.recomputed[o.value] && fusion_.takes[id.value]) {
-        WaitForOperands(at, o);
-        continue;
+    constexpr int kMostOnTheWay = 64;
+    absl::InlinedVector<InstrId, 8> readers = {id};
+    for (int on_the_way = 0; !readers.empty();) {
+      const InstrId reader = readers.back();
+      readers.pop_back();
+      for (const InstrId o : m_.operands(reader)) {
+        if (fusion_.recomputed[o.value] && fusion_.takes[reader.value] &&
+            on_the_way < kMostOnTheWay) {
+          ++on_the_way;
+          readers.push_back(o);
+          continue;
+        }
+        ++waits_[at];
+        users_[place_.at(o)].push_back(at);
       }
-      ++waits_[at];
-      users_[place_.at(o)].push_back(at);
     }
   }
 

@@ -33,6 +33,14 @@ TEST(ParserForms, LineEndsMayBeThoseOfDos) {
   }
 }
 
+TEST(ParserForms, AByteOrderMarkMayComeFirst) {
+  const std::string text = "HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }";
+  const auto m = Parse("\xEF\xBB\xBF" + text);
+  ASSERT_TRUE(m.ok()) << m.status().message();
+  EXPECT_EQ(PrintModule(*m), PrintModule(*Parse(text)));
+  EXPECT_FALSE(Parse(text + "\xEF\xBB\xBF").ok());
+}
+
 TEST(ParserForms, ModuleWithoutHeaderIsNamedAfterItsEntry) {
   const auto m = Parse("f { p = f32[] parameter(0)  ROOT n = f32[] negate(p) }");
   ASSERT_TRUE(m.ok()) << m.status().message();

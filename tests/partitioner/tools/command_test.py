@@ -49,6 +49,8 @@ class Usage(CommandTest):
                 (('partition', MLP, '--num-partitions'), '--num-partitions=N'),
                 (('partition', MLP, '--num-partitions=eight'), 'not an integer'),
                 (('partition', MLP, '--no-propagate=1'), 'takes no value'),
+                (('partition', MLP, '-o'), '-o: write -o OUT'),
+                (('partition', MLP, '--report'), '--report: write --report='),
                 (('run', MLP, '--deadline=soon'), 'not a number'),
                 (('run', MLP, '--backend=pigeons'), 'inprocess, mpi, nccl or pjrt'),
                 (('run', MLP, '--inputs=' + MLP_INPUTS, '--random-inputs=1'), 'not both'),
@@ -159,6 +161,10 @@ class BadText(CommandTest):
         for count in ('4', '16', '0', '-8'):
             self.refused('E051', 'partition', '-', '--num-partitions=' + count, stdin=SMALL,
                          has=['found ' + ('4' if count == '4' else count)])
+
+    def test_a_program_is_refused_before_its_inputs_are_read(self):
+        self.refused('E051', 'run', '-', '--num-partitions=4', '--inputs=there_is_none.npz',
+                     stdin=SMALL)
 
     def test_one_device_is_the_plain_evaluator(self):
         self.check(OK, 'run', '-', '--num-partitions=1', stdin=SMALL)

@@ -24,6 +24,7 @@ bool ModuleParser::Run() {
   const size_t instructions = GuessInstructions();
   module_.Reserve(instructions, 2 * instructions);
   definitions_.Reserve(instructions);
+  lex_.TryText("\xEF\xBB\xBF");  // the byte order mark that some editors begin a file with
   lex_.Skip();
   if (lex_.TryWord("HloModule")) {
     HeaderParser header(&lex_, &module_, &shapes_, &common_, &canonical_);
