@@ -39,8 +39,8 @@ HEAD = TITLE + """
 What one device needs by our model, for all programs of the tests, against the buffer assignment of
 XLA for the same per-device module: arguments, results that are not in their memory, and temporaries
 (`tests/status/memory.json`). Custom calls without a rule are gathered. On GPUs the small programs
-are made up of what the model leaves out: tables of asynchronous collectives, and loops that XLA
-unrolls.
+are made up of what the model leaves out: loops that XLA unrolls, and the order in which it runs
+collectives.
 
 """
 NAMES = {'cpu': 'XLA:CPU', 'gpu': 'XLA:GPU (H100)'}

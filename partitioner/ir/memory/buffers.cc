@@ -22,6 +22,7 @@ class BufferLister {
  public:
   BufferLister(const Module& m, const MemoryRules& rules)
       : m_(m),
+        starts_collectives_(rules.starts_collectives),
         lifetimes_(m, rules),
         enter_(m.num_instructions()),
         leave_(m.num_instructions()),
@@ -126,6 +127,10 @@ class BufferLister {
         out->push_back({id, kAddressBytes * elements, now,
                         end(std::max(at, lifetimes_.LastReader(id))), Buffer::kTable});
       }
+      if (starts_collectives_ && HasTrait(i.opcode, kCollectiveOp) &&
+          !HasTrait(i.opcode, kAsyncForm) && RunsBesideOthers(order, at)) {
+        ListStart(id, now, end(static_cast<int>(order.size())), out);
+      }
       if (!lifetimes_.HasOwnMemory(id) || i.opcode == Opcode::kParameter) continue;
       Overwrite(id, dying[at], out);
       for (const int k : LeavesWithBuffer(id)) {
@@ -134,6 +139,32 @@ class BufferLister {
         out->push_back({id, BytesOf({id, k}), now, end(last), k});
         dying[last].push_back({id, k});
       }
+    }
+  }
+
+  // Whether a kernel that follows the collective soon does not need it, so that it may run beside
+  // it.
+  bool RunsBesideOthers(absl::Span<const InstrId> order, size_t collective) const {
+    constexpr size_t kMostLookedAt = 64;
+    absl::flat_hash_set<InstrId> waiting = {order[collective]};
+    for (const InstrId id : order.subspan(collective + 1, kMostLookedAt)) {
+      if (m_.instr(id).opcode == Opcode::kParameter) continue;
+      if (absl::c_any_of(m_.operands(id), [&](InstrId o) { return waiting.contains(o); })) {
+        waiting.insert(id);
+      } else if (lifetimes_.HasOwnMemory(id)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The addresses of the operands, of several results, and of these two lists. XLA:GPU keeps them
+  // until the computation ends.
+  void ListStart(InstrId id, int begin, int end, std::vector<Buffer>* out) const {
+    const int64_t list = kAddressBytes * m_.instr(id).operand_count;
+    for (const int64_t bytes :
+         {2 * kAddressBytes, list, m_.instr(id).shape->IsTuple() ? list : 0}) {
+      if (bytes > 0) out->push_back({id, bytes, begin, end, Buffer::kTable});
     }
   }
 
@@ -235,6 +266,7 @@ class BufferLister {
   }
 
   const Module& m_;
+  const bool starts_collectives_;
   const LeafLifetimes lifetimes_;
   std::vector<int> enter_, leave_;  // by instruction: when it begins, and when all within has run
   // By leaf: its buffer in the list of its tree of computations, whether it is a result of its

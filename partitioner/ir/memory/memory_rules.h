@@ -15,6 +15,9 @@ struct MemoryRules {
   bool widens_narrow_floats = false, copies_to_call_layouts = true, splits_exchanges = false;
   bool puts_gathered_dimension_first = true, orders_product_operands = false;
   bool expands_select_and_scatter = true;
+  // Whether a collective that can run beside other ops is started, with addresses of its operands
+  // in memory.
+  bool starts_collectives = true;
   bool joins_reductions = true, joins_distant_reductions = false, scatters_into_sums = true;
   // Whether instructions run as soon as their operands are there, first come, first served.
   bool runs_breadth_first = false;
@@ -41,6 +44,7 @@ inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
                                               .widens_narrow_floats = true,
                                               .splits_exchanges = true,
                                               .orders_product_operands = true,
+                                              .starts_collectives = false,
                                               .joins_reductions = false,
                                               .joins_distant_reductions = true,
                                               .runs_breadth_first = true,

@@ -107,6 +107,23 @@ TEST(LibraryMemory, WhatIsComputedOnTheWayIsNotWaitedFor) {
       2 * kSquare);
 }
 
+TEST(LibraryMemory, OnGpusACollectiveBesideOtherOpsKeepsAddresses) {
+  const std::string alone =
+      R"(  g = f32[128,64] all-gather(x), dimensions={0}, replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true
+  ROOT y = f32[128,64] dot(g, x)MUL
+)";
+  const std::string beside =
+      R"(  g = f32[128,64] all-gather(x), dimensions={0}, replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true
+  z = f32[64,64] dot(x, x)MUL
+  y = f32[128,64] dot(g, x)MUL
+  ROOT t = (f32[128,64], f32[64,64]) tuple(y, z)
+)";
+  EXPECT_EQ(TemporariesOf(alone, XlaBackend::kGpu), 2 * kSquare);
+  EXPECT_EQ(TemporariesOf(beside, XlaBackend::kGpu), 2 * kSquare + 256 + 8);
+  EXPECT_EQ(TemporariesOf(alone), 2 * kSquare);
+  EXPECT_EQ(TemporariesOf(beside), 2 * kSquare);
+}
+
 TEST(LibraryMemory, AConstraintOfALayoutIsItsOperand) {
   const std::string plain = R"(  a = f32[64,64] dot(x, x)MUL
   ROOT z = f32[64,64] dot(a, a)MUL
