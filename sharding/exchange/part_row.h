@@ -19,16 +19,28 @@
 namespace shardcall {
 inline namespace internal {
 
+// A place in the row. Parts share one if they stand beside the same part; each shard needs one of
+// them at most.
+struct RowPlace {
+  struct Member {
+    size_t part;
+    int64_t at;  // where it begins in the place
+  };
+  std::vector<Member> members;
+  int64_t size = 0;  // of the largest
+};
+
 struct PartRow {
-  std::vector<size_t> order;  // of the parts, by their places in the row
-  // Elements that no shard needs, before and after the parts.
+  std::vector<RowPlace> places;
+  // Elements that no shard needs, before and after the places.
   int64_t before = 0, after = 0;
   std::vector<int64_t> from;  // by shard: where its range begins, counted from those before
   int64_t size = 0;           // of all
 };
 
-// None if some shard needs two parts that do not follow each other, if parts follow others on other
-// shards, or if the row would have more elements than a range with the largest part on each side.
+// None if some shard needs two parts that do not follow each other, if parts follow each other
+// around, if parts of unlike sizes stand between the same ones, or if the row would have more
+// elements than a range with the largest part on each side.
 std::optional<PartRow> PartsAsRow(const ShardRanges& ranges, absl::Span<const RangePart> parts);
 
 }  // namespace internal

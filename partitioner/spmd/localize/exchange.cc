@@ -2,6 +2,7 @@
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "shardcall/partitioner/spmd/localize/numbered.h"
@@ -42,7 +43,7 @@ class Exchanger {
     std::vector<InstrId> parts;
     for (const RangePart& part : plan.parts) parts.push_back(Get(part));
     if (plan.in_a_row) return Joined(parts);
-    if (const auto row = PartsAsRow(ranges_, plan.parts)) return CutOutOfRow(*row, parts);
+    if (const auto row = PartsAsRow(ranges_, plan.parts)) return CutOutOfRow(*row, plan, parts);
     return PutInPlace(plan.parts, parts);
   }
 
@@ -50,10 +51,29 @@ class Exchanger {
     return parts.size() == 1 ? parts[0] : b_.Concatenate(parts, dim_);
   }
 
-  InstrId CutOutOfRow(const PartRow& row, absl::Span<const InstrId> parts) {
-    std::vector<InstrId> in_order;
-    for (const size_t k : row.order) in_order.push_back(parts[k]);
-    return Cut(Padded(Joined(in_order), row.before, row.after), row.from, ranges_.length);
+  InstrId CutOutOfRow(const PartRow& row, const ExchangePlan& plan,
+                      absl::Span<const InstrId> parts) {
+    std::vector<InstrId> places;
+    for (const RowPlace& place : row.places) places.push_back(Fill(place, plan, parts));
+    return Cut(Padded(Joined(places), row.before, row.after), row.from, ranges_.length);
+  }
+
+  // Each shard has the part that it needs there.
+  InstrId Fill(const RowPlace& place, const ExchangePlan& plan, absl::Span<const InstrId> parts) {
+    std::optional<InstrId> filled;
+    for (const RowPlace::Member& m : place.members) {
+      const RangePart& part = plan.parts[m.part];
+      const InstrId whole = Padded(parts[m.part], m.at, place.size - m.at - part.size);
+      filled = filled.has_value() ? b_.Select(IsTarget(part), whole, *filled) : whole;
+    }
+    return *filled;
+  }
+
+  // Whether this shard needs the part, pred[].
+  InstrId IsTarget(const RangePart& part) {
+    std::vector<int64_t> needs(ranges_.num_shards);
+    for (const auto& [source, target] : part.pairs) needs[target] = 1;
+    return b_.Compare(Direction::kNe, e_.OfShard(axes_, needs), b_.ConstantInt(kIndex, 0));
   }
 
   InstrId Padded(InstrId x, int64_t low, int64_t high) {

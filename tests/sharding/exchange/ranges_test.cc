@@ -53,14 +53,19 @@ std::vector<int64_t> RangeOf(const ShardRanges& r, const ExchangePlan& plan, int
 std::vector<int64_t> WindowOf(const ShardRanges& r, const ExchangePlan& plan, const PartRow& row,
                               int64_t shard) {
   std::vector<int64_t> all(row.before, kNothing);
-  for (const size_t k : row.order) {
-    const RangePart& part = plan.parts[k];
-    int64_t source = part.own ? shard : kNothing;
-    for (const auto& [from, to] : part.pairs) {
-      if (!part.own && to == shard) source = from;
-    }
-    for (int64_t q = 0; q < part.size; ++q) {
-      all.push_back(source == kNothing ? kNothing : source * r.tile + part.from[source] + q);
+  for (const RowPlace& place : row.places) {
+    const size_t begin = all.size();
+    all.resize(begin + place.size, kNothing);
+    for (const auto& [k, at] : place.members) {
+      const RangePart& part = plan.parts[k];
+      EXPECT_TRUE(at >= 0 && at + part.size <= place.size) << Text(r);
+      for (const auto& [source, target] : part.pairs) {
+        if (target != shard) continue;
+        for (int64_t q = 0; q < part.size; ++q) {
+          EXPECT_EQ(all[begin + at + q], kNothing) << Text(r);
+          all[begin + at + q] = source * r.tile + part.from[source] + q;
+        }
+      }
     }
   }
   all.resize(all.size() + row.after, kNothing);
@@ -228,6 +233,35 @@ TEST(Exchange, HalosOfUnlikeLengthsMakeARowWithWhatAShardHas) {
   ASSERT_TRUE(row.has_value());
   EXPECT_LE(row->size, 40);  // of 33 that each needs; 33 + 2 * 29 with each part put in its place
   ExpectRight(r);
+}
+
+// 1,003 rows on 8 shards of 126, reversed: five rows of another shard, or of its own, and 121 of a
+// third one, which follow either.
+TEST(Exchange, PartsBesideTheSamePartShareAPlace) {
+  ShardRanges r = Of(1003, 8, -126, 877, 126);
+  const ExchangePlan plan = PlanExchange(r);
+  ASSERT_FALSE(plan.gather || plan.in_a_row);
+  const auto row = PartsAsRow(r, plan.parts);
+  ASSERT_TRUE(row.has_value());
+  EXPECT_LT(row->places.size(), plan.parts.size());
+  EXPECT_LE(row->size, 3 * 126);
+  ExpectRight(r);
+}
+
+TEST(Exchange, PartsOfUnlikeSizesBetweenTheSamePartsMakeNoRow) {
+  const ShardRanges r = Of(12, 2, 6, 0, 6);
+  const auto part = [](int64_t size, std::vector<int64_t> targets, std::vector<int64_t> to) {
+    RangePart p = {.size = size, .from = {0, 0}, .to = std::move(to)};
+    for (const int64_t t : targets) p.pairs.push_back({1 - t, t});
+    return p;
+  };
+  const RangePart a = part(1, {0, 1}, {0, 0}), b = part(2, {0}, {1, 0}), c = part(2, {1}, {0, 1});
+  const RangePart d = part(2, {0, 1}, {3, 3});
+  const auto row = PartsAsRow(r, {a, b, c, d});
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->places.size(), 3);  // b or c
+  const RangePart longer = part(3, {1}, {0, 1}), moved = part(2, {0, 1}, {3, 4});
+  EXPECT_FALSE(PartsAsRow(r, {a, b, longer, moved}).has_value());
 }
 
 TEST(Exchange, PartsThatDoNotFollowEachOtherMakeNoRow) {
