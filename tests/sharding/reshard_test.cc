@@ -179,6 +179,40 @@ TEST_F(ReshardTest, WhatOneMoveDoesIsWhatTheSearchFinds) {
   EXPECT_GT(single, 300);
 }
 
+TEST_F(ReshardTest, SeveralGathersOrSlicesAreWhatTheSearchFinds) {
+  const std::vector<std::string> states = {",,",   "a,b,c", "c,a,b", "a,b,", "a,,c", ",c,b",
+                                           "ab,,", "ab,c,", ",ca,b", "a,,",  ",,c"};
+  int several = 0;
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 2, 2}, {2, 4, 3}, {4, 3, 2}}) {
+    UseMesh(sizes);
+    for (const std::string& from : states) {
+      for (const std::string& to : states) {
+        for (const std::vector<int64_t>& dims :
+             {std::vector<int64_t>{24, 24, 24}, {48, 240, 1200}, {24, 10, 24}, {0, 24, 24}}) {
+          SCOPED_TRACE(testing::Message() << from << " -> " << to << " of " << dims[1]);
+          std::vector<Move> moves, found;
+          if (from == to || !MovesOfOneKind(context_, F32(dims), S(from), S(to), &moves)) continue;
+          several += moves.size() > 1;
+          SearchReshard(context_, F32(dims), S(from), S(to), &found);
+          ASSERT_EQ(moves.size(), found.size());
+          double ours = 0, theirs = 0;  // what is sent, and held on the way
+          for (size_t k = 0; k < moves.size(); ++k) {
+            EXPECT_EQ(moves[k].kind, found[k].kind);
+            EXPECT_EQ(moves[k].before, k == 0 ? S(from) : moves[k - 1].after);
+            ours +=
+                moves[k].bytes + 1e-3 * static_cast<double>(LocalBytes(F32(dims), *moves[k].after));
+            theirs +=
+                found[k].bytes + 1e-3 * static_cast<double>(LocalBytes(F32(dims), *found[k].after));
+          }
+          EXPECT_EQ(moves.back().after, S(to));
+          EXPECT_NEAR(ours, theirs, 1e-9 * theirs);
+        }
+      }
+    }
+  }
+  EXPECT_GT(several, 100);
+}
+
 // One of eight shards has a row, the others padding: over the columns all have something to send.
 TEST_F(ReshardTest, FewRowsAreGatheredByWayOfTheColumns) {
   UseMesh({8});
