@@ -155,10 +155,14 @@ class FaultyHandlers(unittest.TestCase):
             with open(path, 'wb') as file:
                 file.write(program('faulty_never_and_says'))
             rank = os.path.join(folder, 'rank')
+            # Open MPI kills ranks a second after it has told them to end. On a busy machine they
+            # may not have said anything by then.
+            environment = dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout='4')
             job = subprocess.Popen(
                 [MPIEXEC, '-np', '2', 'sh', '-c',
                  f'r={rank}$OMPI_COMM_WORLD_RANK; exec "$@" >$r.out 2>$r.err', '-',
-                 command.command_path(), 'run', path, PLUGIN, '--backend=mpi', '--deadline=100'])
+                 command.command_path(), 'run', path, PLUGIN, '--backend=mpi', '--deadline=100'],
+                env=environment)
 
             def said(end, number):
                 try:
