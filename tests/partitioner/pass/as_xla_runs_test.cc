@@ -203,8 +203,9 @@ ENTRY e {
               IsEmpty());
 }
 
-constexpr char kSelectAndScatter[] = R"(HloModule m
-ge {
+TEST(AsXlaRuns, ASelectAndScatterIsAReduceWindowOfPlacesAndAScatter) {
+  OfFunction expand(ExpandSelectAndScatter);
+  const std::string text = TextAfter(expand, R"(ge {
   l = f32[] parameter(0)
   r = f32[] parameter(1)
   ROOT g = pred[] compare(l, r), direction=GE
@@ -220,14 +221,7 @@ ENTRY e {
   init = f32[] constant(1)
   ROOT y = f32[6,5] select-and-scatter(x, s, init), window={size=3x3 stride=2x2 pad=0_1x1_1}, select=ge, scatter=add
 }
-)";
-
-TEST(AsXlaRuns, ASelectAndScatterIsAReduceWindowOfPlacesAndAScatter) {
-  const absl::StatusOr<Module> m = ParseText(kSelectAndScatter);
-  ASSERT_TRUE(m.ok()) << m.status();
-  const PassResult expanded = ExpandSelectAndScatter(*m);
-  ASSERT_TRUE(VerifyModule(expanded.module, "").ok()) << VerifyModule(expanded.module, "");
-  const std::string text = PrintModule(expanded.module);
+)");
   EXPECT_THAT(text, HasSubstr("(f32[3,3]{1,0}, s32[3,3]{1,0}, s32[3,3]{1,0}) reduce-window("));
   EXPECT_THAT(text, HasSubstr("f32[6,5]{1,0} scatter("));
   EXPECT_THAT(text, Not(HasSubstr("select-and-scatter")));
