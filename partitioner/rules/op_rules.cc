@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/analysis/accumulated_dim.h"
 #include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/monoid.h"
@@ -158,12 +159,24 @@ struct RuleTable::Impl {
   int64_t hits = 0, misses = 0;
 };
 
+// The computation of an op that combines elements in parts, if that may do so: a reduction, or one
+// value that is accumulated along a dimension. Else none.
+CompId CombinedParts(const Module& m, const Instruction& instr) {
+  if (instr.opcode == Opcode::kReduce) return instr.as<ReduceAttrs>().to_apply;
+  if (instr.opcode != Opcode::kReduceWindow || instr.shape->IsTuple()) return CompId();
+  const auto& attrs = instr.as<ReduceWindowAttrs>();
+  bool reverse;
+  const Shape* in = m.instr(m.operands(instr)[0]).shape;
+  return AccumulatedDim(attrs.window, in, &reverse) < 0 ? CompId() : attrs.to_apply;
+}
+
 // What the rule of a reduction takes from its initial values, where it looks at them.
 bool RuleTable::Impl::ReducesByParts(InstrId i) const {
   const Module& m = program.module;
   const Instruction& instr = m.instr(i);
-  if (instr.opcode != Opcode::kReduce || options.reduces_by_parts == nullptr) return false;
-  const CompId reducer = instr.as<ReduceAttrs>().to_apply;
+  if (options.reduces_by_parts == nullptr) return false;
+  const CompId reducer = CombinedParts(m, instr);
+  if (!reducer.valid()) return false;
   PartialOp op;
   return !RecognizePartialOp(m, reducer, &op) && !IsSelectingReducer(m, reducer) &&
          options.reduces_by_parts(m, i);

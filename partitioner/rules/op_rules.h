@@ -29,8 +29,9 @@ namespace shardcall SHARDCALL_PUBLIC {
 struct RuleOptions {
   const TargetRegistry* targets = nullptr;
   std::vector<std::string> allow_replicate = {};  // targets that may be gathered; "all"
-  // Whether a reduction by a computation that is not known may be done in parts, whose results are
-  // reduced in the same way. Null: none, but for those that only compare and select.
+  // Whether a reduction, or an accumulating reduce-window, by a computation that is not known may
+  // be done in parts, whose results are reduced in the same way. Null: none, but for those that
+  // only compare and select.
   bool (*reduces_by_parts)(const Module& module, InstrId reduce) = nullptr;
 };
 

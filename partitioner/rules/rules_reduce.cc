@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of reductions, windows, sort, top-k and scan. Initial values have no
 // dimensions.
+#include "shardcall/partitioner/ir/analysis/accumulated_dim.h"
+#include "shardcall/partitioner/ir/analysis/pointwise_body.h"
 #include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
@@ -44,13 +46,23 @@ ShardingRule ReduceRule(const RuleArgs& args) {
   return b.Build();
 }
 
+// Windows reach a little beyond a shard. What accumulates, from the first element to each one, does
+// so in parts, or needs the dimension whole.
 ShardingRule ReduceWindowRule(const RuleArgs& args) {
-  const Window& w = args.instr.as<ReduceWindowAttrs>().window;
+  const auto& a = args.instr.as<ReduceWindowAttrs>();
+  const Window& w = a.window;
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
+  bool reverse;
+  const int accumulated = AccumulatedDim(w, args.tensor(0), &reverse);
+  PartialOp known;
+  const bool parts = inputs == 1 && (args.by_parts || IsSelectingReducer(args.module, a.to_apply) ||
+                                     RecognizePartialOp(args.module, a.to_apply, &known));
   for (int d = 0; d < args.rank(0); ++d) {
-    const int f =
-        b.AddFor(0, d, IsTrivialWindow(w, d) ? FactorKind::kPassThrough : FactorKind::kPermutation);
+    const int f = b.AddFor(0, d,
+                           IsTrivialWindow(w, d)       ? FactorKind::kPassThrough
+                           : d != accumulated || parts ? FactorKind::kPermutation
+                                                       : FactorKind::kNeedReplication);
     for (int t = 1; t < inputs; ++t) b.Map(t, d, f);
     for (int r = 0; r < static_cast<int>(args.results.size()); ++r) {
       b.MapWhole(args.num_operands() + r, d, f);
@@ -88,18 +100,51 @@ ShardingRule TopKRule(const RuleArgs& args) {
   return b.Build();
 }
 
-// Inputs and outputs have the scanned dimension, carries do not.
+// Whether a scan combines what it has so far with a slice of the inputs as it would combine two
+// slices, in any order of combining. Then shards are scanned alone, and their totals combined.
+static bool CombinesSlices(const RuleArgs& args, const ScanAttrs& a, int inputs) {
+  if (a.is_associative != 1 || inputs != a.num_carries) return false;
+  for (int k = 0; k < inputs; ++k) {
+    const Shape* slice = args.tensor(k);
+    const Shape* carry = args.tensor(inputs + k);
+    if (slice->element_type() != carry->element_type()) return false;
+    std::vector<int64_t> dims(slice->dims().begin(), slice->dims().end());
+    dims.erase(dims.begin() + a.dimension);
+    if (carry->dims() != dims) return false;
+  }
+  return true;
+}
+
+// Inputs and outputs have the scanned dimension, carries do not. A body that works element by
+// element does so on shards of the others; any other body needs these whole.
 ShardingRule ScanRule(const RuleArgs& args) {
   const ScanAttrs& a = args.instr.as<ScanAttrs>();
   RuleBuilder b(args);
   const int inputs = args.num_operands() - static_cast<int>(a.num_carries);
   const int outputs = static_cast<int>(args.results.size()) - static_cast<int>(a.num_carries);
-  const int scanned =
-      inputs > 0 ? b.AddFor(0, static_cast<int>(a.dimension), FactorKind::kNeedReplication) : -1;
-  if (scanned < 0) return b.Build();
-  for (int t = 1; t < inputs; ++t) b.MapWhole(t, static_cast<int>(a.dimension), scanned);
-  for (int r = 0; r < outputs; ++r) {
-    b.MapWhole(args.num_operands() + r, static_cast<int>(a.dimension), scanned);
+  if (inputs <= 0) return b.Build();
+  const int d = static_cast<int>(a.dimension);
+  const int scanned = b.AddFor(
+      0, d,
+      CombinesSlices(args, a, inputs) ? FactorKind::kPermutation : FactorKind::kNeedReplication);
+  std::vector<int64_t> slice(args.tensor(0)->dims().begin(), args.tensor(0)->dims().end());
+  slice.erase(slice.begin() + d);
+  const FactorKind kind = IsPointwiseBody(args.module, a.to_apply, slice)
+                              ? FactorKind::kPassThrough
+                              : FactorKind::kNeedReplication;
+  std::vector<int> others;  // of the slice's dimensions
+  for (int k = 0; k < static_cast<int>(slice.size()); ++k) {
+    others.push_back(b.AddFor(0, k + (k >= d ? 1 : 0), kind));
+  }
+  for (int t = 1; t < args.num_tensors(); ++t) {
+    const int r = t - args.num_operands();
+    const bool stacked = r < 0 ? t < inputs : r < outputs;
+    if (stacked) b.MapWhole(t, d, scanned);
+    if (args.rank(t) - (stacked ? 1 : 0) != static_cast<int>(slice.size())) continue;
+    for (int k = 0; k < static_cast<int>(slice.size()); ++k) {
+      const int dim = k + (stacked && k >= d ? 1 : 0);
+      if (args.tensor(t)->dim(dim) == slice[k]) b.Map(t, dim, others[k]);
+    }
   }
   return b.Build();
 }

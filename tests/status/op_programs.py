@@ -27,6 +27,9 @@ COMPUTATIONS = {
     'argmax': ('f32[] s32[] f32[] s32[]',
                'g = pred[] compare(p0, p2), direction=GT; v = f32[] select(g, p0, p2); '
                'i = s32[] select(g, p1, p3); ROOT r = (f32[], s32[]) tuple(v, i)'),
+    'product': ('f32[16,16] f32[16,16]',
+                'p = f32[16,16] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}; '
+                'ROOT r = (f32[16,16], f32[16,16]) tuple(p, p)'),
     'step': ('f32[512] f32[512]',
              's = f32[512] add(p0, p1); ROOT r = (f32[512], f32[512]) tuple(s, s)'),
 }
@@ -97,8 +100,12 @@ lines: f32[1024,512] sort(f32[sorted=1024,others=512]), dimensions={0}, to_apply
 one line: f32[1048576] sort(f32[line=1048576]), dimensions={0}, to_apply=f_lt
 lines: (f32[64,16], s32[64,16]) topk(f32[others=64,line=4096]), k=16, largest=true
 one line: (f32[16], s32[16]) topk(f32[line=65536]), k=16, largest=true
--: (f32[1024,512], f32[512]) scan(f32[scanned=1024,others=512], f32[others=512]), dimensions={0},
-   num_carries=1, is_associative=true, to_apply=f_step
+associative: (f32[1024,512], f32[512]) scan(f32[scanned=1024,others=512], f32[others=512]),
+   dimensions={0}, num_carries=1, is_associative=true, to_apply=f_step
+not associative: (f32[1024,512], f32[512]) scan(f32[scanned=1024,others=512], f32[others=512]),
+   dimensions={0}, num_carries=1, is_associative=false, to_apply=f_step
+of matrices: (f32[1024,16,16], f32[16,16]) scan(f32[scanned=1024,outer=16,inner=16], f32[16,16]),
+   dimensions={0}, num_carries=1, is_associative=true, to_apply=f_product
 -: f32[512,512] dot(f32[m=512,k=4096], f32[k=4096,n=512]), lhs_contracting_dims={1},
    rhs_contracting_dims={0}
 with a short k: f32[1024,1024] dot(f32[m=1024,short=512], f32[short=512,n=1024]),

@@ -42,6 +42,7 @@ FACTORED = 'Not done: by blocks, which sends about half of it, in 8 steps, each 
 SOLVED = 'Not done: substitution by blocks, which sends as much as y has, in 8 steps'
 STEPS = ('no identity is known for a shard to start with. Not done: start with its first row, if '
          'the computation is associative')
+CARRIES = 'every device makes the last carries, whole'
 SIZES = 'a group begins behind all groups before it, so all sizes are needed'
 ANY_ROW = 'an update may be of any device\'s rows; to add up all results sends more'
 DRAWN = 'as from one generator. Not done: each device draws its own shard'
@@ -58,10 +59,8 @@ REASONS = {
     ('reduce-window', 'line'): STEPS,
     ('sort', 'line'): 'floats may compare alike and differ, so that a merge has to send their places, '
                       'too; integers are merged: 2.38 MiB',
-    ('scan', 'scanned'): 'a row needs the carry of the one before. Not done: totals of the shards, '
-                         'if it is associative',
-    ('scan', 'others'): 'the body is written for whole rows. Not done: on shards, if the body is '
-                        'elementwise',
+    ('scan', 'outer'): CARRIES,
+    ('scan', 'inner'): CARRIES,
     ('dot', 'short'): 'the result is larger than both, and to add it up sends more',
     ('ragged-dot', 'groups'): SIZES,
     ('ragged-dot', 'sizes'): SIZES,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that needs a dimension whole (sort, FFT, cumulative sum) runs on shards of another
+// An op that needs a dimension whole (sort, FFT, a scan of matrices) runs on shards of another
 // dimension: an all-to-all moves the axes there, and another one moves them back if the result is
 // wanted as before. Each device sends 1/n of its shard n-1 times, where an all-gather would bring
 // it the whole operand.
@@ -36,7 +36,9 @@ Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
   const AxisList axes = AxesInTheWay(rule, allowed, leading, from.mesh());
   if (axes.empty()) return out;
   for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
-    if (!allowed.Contains(f) || rule.factors[f].kind != FactorKind::kPassThrough) continue;
+    const FactorKind kind = rule.factors[f].kind;
+    const bool keeps = kind == FactorKind::kPassThrough || kind == FactorKind::kPermutation;
+    if (!allowed.Contains(f) || !keeps) continue;
     FactorAssignment moved = from;
     moved.Extend(f, axes);
     moved.Normalize();

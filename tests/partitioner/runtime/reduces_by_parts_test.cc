@@ -203,5 +203,17 @@ ENTRY main {
   EXPECT_FALSE(OfText(kText));
 }
 
+TEST(ReducesByParts, TheWindowsOfACumulativeReduction) {
+  const auto of_windows = [](const std::string& init) {
+    return OfText(absl::StrCat(
+        "HloModule m\nf {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ", kLogAddExp,
+        "\n}\n\nENTRY main {\n  a = f32[4,8] parameter(0)\n", "  i = f32[] constant(", init, ")\n",
+        "  ROOT r = f32[4,8] reduce-window(a, i), window={size=1x8 pad=0_0x7_0}, ",
+        "to_apply=f\n}\n"));
+  };
+  EXPECT_TRUE(of_windows("-inf"));
+  EXPECT_FALSE(of_windows("0"));
+}
+
 }  // namespace
 }  // namespace shardcall

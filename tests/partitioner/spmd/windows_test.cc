@@ -125,6 +125,46 @@ ENTRY main {
             7 * 4);
 }
 
+// 1 + r = (1 + x) (1 + y), which is no reduction that the engine knows. 0 changes nothing.
+const char kOnesProduct[] = R"(
+f {
+  x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  p = s32[] multiply(x, y)
+  s = s32[] add(x, y)
+  ROOT r = s32[] add(s, p)
+}
+)";
+TEST(Cumulative, ByAComputationOfTheProgramsOwn) {
+  for (const char* padding : {"@(A-1)_0", "0_@(A-1)"}) {
+    VerifyFamily({.text = absl::StrCat(kOnesProduct, R"(
+ENTRY main {
+  x = s32[@A,@B] parameter(0)<0:2>
+  zero = s32[] constant(0)
+  ROOT r = s32[@A,@B] reduce-window(x, zero), window={size=@Ax1 pad=)",
+                                       padding, R"(x0_0}, to_apply=f<1:2>
+}
+)"),
+                  .sizes = kSizes,
+                  .max_cases = 300});
+  }
+}
+TEST(Cumulative, ByAComputationOfTheProgramsOwnSendsATotalOfEachShard) {
+  const auto bytes = [](int init) {
+    return BytesMoved(absl::StrCat(kOnesProduct, R"(
+ENTRY main {
+  x = s32[4096] parameter(0), sharding={devices=[8]<=[8]}
+  init = s32[] constant()",
+                                   init, R"()
+  ROOT r = s32[4096] reduce-window(x, init), window={size=4096 pad=4095_0}, to_apply=f, sharding={devices=[8]<=[8]}
+}
+)"));
+  };
+  EXPECT_EQ(bytes(0), 7 * 4);
+  // An initial value that changes what it is combined with may not start every shard.
+  EXPECT_EQ(bytes(1), 7 * 4096 / 8 * 4);
+}
+
 ProgramFamily Convolution(const std::string& window, const std::string& places, int kernel = 3) {
   return {.text = absl::StrCat(R"(
   x = f32[@B,@A,4] parameter(0)<0:3>
