@@ -127,11 +127,14 @@ absl::StatusOr<absl::optional<Module>> Overlapped(const Module& local,
 
 absl::StatusOr<std::shared_ptr<const DeviceProgram>> LowerLocal(const PartitionedProgram& program,
                                                                 const RunOptions& options) {
-  if (!options.overlap || options.backend == Backend::kNccl) return Lower(program.local.module);
+  SHARDCALL_ASSIGN_OR_RETURN(const PassResult combined,
+                             MakeCombinedReductions()->Run(program.local.module));
+  const Module& module = combined.changed ? combined.module : program.local.module;
+  if (!options.overlap || options.backend == Backend::kNccl) return Lower(module);
   SHARDCALL_RETURN_IF_ERROR(CheckCostModel(options.schedule.cost));
   SHARDCALL_ASSIGN_OR_RETURN(const absl::optional<Module> overlapped,
-                             Overlapped(program.local.module, options.schedule));
-  return Lower(overlapped ? *overlapped : program.local.module);
+                             Overlapped(module, options.schedule));
+  return Lower(overlapped ? *overlapped : module);
 }
 
 absl::StatusOr<std::vector<Tensor>> RunLowered(const PartitionedProgram& program,

@@ -285,7 +285,24 @@ const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
   *allowed = comparison.refused() && best->exchanges.empty()
                  ? FactorsAllowedByRule(*best->rule)
                  : AllowedFactors(decided, *best->strategy);
+  if (best->rule == op.rule && best->operands != op.operands) AddAllowedElsewhere(op, allowed);
   return best;
+}
+
+// What is gathered although another strategy of the op would run on its shards is gathered by cost.
+void RuleChooser::AddAllowedElsewhere(const OpQuery& op, IndexSet* allowed) const {
+  if (op.body != nullptr) return;
+  for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
+    ShardingRule rule;
+    if (strategy->rule == nullptr || !strategy->rule(op, &rule)) continue;
+    OpQuery by_its_rule = op;
+    by_its_rule.rule = &rule;
+    const IndexSet its_own = AllowedFactors(by_its_rule, *strategy);
+    // Such a rule is made of the op's: what it adds has numbers beyond.
+    for (int f = 0; f < static_cast<int>(op.rule->factors.size()); ++f) {
+      if (its_own.Contains(f)) allowed->Insert(f);
+    }
+  }
 }
 
 std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,

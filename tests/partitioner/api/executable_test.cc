@@ -5,8 +5,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "shardcall/kernels/ffi/untyped_handler.h"
+#include "shardcall/partitioner/api/partition.h"
+#include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/ir/build/program_builder.h"
 #include "shardcall/partitioner/ir/text/parser.h"
+#include "shardcall/partitioner/runtime/program.h"
 #include "shardcall/sharding/base/status.h"
 #include "tests/support/test_targets.h"
 
@@ -142,6 +145,55 @@ ENTRY main {
 TEST(ProgramBuilder, RefusesWhatDoesNotVerify) {
   ProgramBuilder p("bad");
   EXPECT_FALSE(std::move(p).Build(InstrId()).ok());
+}
+
+// Gradients of small layers: all are reduced before any is read.
+TEST(Executable, SmallReductionsOverTheSameDevicesRunAsOne) {
+  const std::string text = R"(HloModule m, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[512,4] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[512,6] parameter(1), sharding={devices=[4,1]<=[4]}
+  zero = f32[] constant(0)
+  p = f32[4] reduce(x, zero), dimensions={0}, to_apply=add
+  q = f32[6] reduce(y, zero), dimensions={0}, to_apply=add
+  p2 = f32[4] add(p, p)
+  q2 = f32[6] add(q, q)
+  ROOT r = (f32[4], f32[6]) tuple(p2, q2)
+}
+)";
+  absl::StatusOr<Module> module =
+      ParseModule(std::make_shared<const std::string>(text), std::make_shared<Context>(), "test");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const auto program = Partition(*std::move(module), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ((*program)->local.collectives.size(), 2);
+  for (const bool overlap : {true, false}) {
+    const RunOptions options{.overlap = overlap};
+    const auto lowered = LowerLocal(**program, options);
+    ASSERT_TRUE(lowered.ok()) << lowered.status();
+    int reductions = 0;
+    for (const ProgramComputation& c : (*lowered)->computations) {
+      for (const Step& step : c.steps) reductions += step.opcode == Opcode::kAllReduce ? 1 : 0;
+    }
+    EXPECT_EQ(reductions, 1);
+    std::vector<float> x(512 * 4), y(512 * 6);
+    for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k % 4);
+    for (size_t k = 0; k < y.size(); ++k) y[k] = static_cast<float>(k % 6);
+    const auto out = RunLowered(**program, *lowered,
+                                {Tensor::FromBytes(ElementType::kF32, {512, 4}, x.data()),
+                                 Tensor::FromBytes(ElementType::kF32, {512, 6}, y.data())},
+                                options);
+    ASSERT_TRUE(out.ok()) << out.status();
+    for (int k = 0; k < 4; ++k) EXPECT_EQ((*out)[0].data<float>()[k], 1024 * k);
+    for (int k = 0; k < 6; ++k) EXPECT_EQ((*out)[1].data<float>()[k], 1024 * k);
+  }
 }
 
 }  // namespace
