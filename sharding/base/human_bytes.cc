@@ -10,6 +10,8 @@
 namespace shardcall {
 
 std::string HumanBytes(double bytes) {
+  // An average over the devices, of which few send anything.
+  if (bytes > 0 && bytes < 1) return absl::StrFormat("%.1g B", bytes);
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int u = 0;
   for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;

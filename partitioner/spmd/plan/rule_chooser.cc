@@ -285,13 +285,12 @@ const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
   *allowed = comparison.refused() && best->exchanges.empty()
                  ? FactorsAllowedByRule(*best->rule)
                  : AllowedFactors(decided, *best->strategy);
-  if (best->rule == op.rule && best->operands != op.operands) AddAllowedElsewhere(op, allowed);
   return best;
 }
 
-// What is gathered although another strategy of the op would run on its shards is gathered by cost.
-void RuleChooser::AddAllowedElsewhere(const OpQuery& op, IndexSet* allowed) const {
-  if (op.body != nullptr) return;
+IndexSet RuleChooser::AllowedElsewhere(const OpQuery& op, const Decision& decision) const {
+  IndexSet allowed;
+  if (op.body != nullptr || decision.strategy->rule != nullptr) return allowed;
   for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
     ShardingRule rule;
     if (strategy->rule == nullptr || !strategy->rule(op, &rule)) continue;
@@ -300,13 +299,14 @@ void RuleChooser::AddAllowedElsewhere(const OpQuery& op, IndexSet* allowed) cons
     const IndexSet its_own = AllowedFactors(by_its_rule, *strategy);
     // Such a rule is made of the op's: what it adds has numbers beyond.
     for (int f = 0; f < static_cast<int>(op.rule->factors.size()); ++f) {
-      if (its_own.Contains(f)) allowed->Insert(f);
+      if (its_own.Contains(f)) allowed.Insert(f);
     }
   }
+  return allowed;
 }
 
 std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
-                                  const Decision& decision) const {
+                                  const IndexSet& elsewhere, const Decision& decision) const {
   const Instruction& instr = op.instr();
   // Not reported: need_replication factors of custom calls, which their authors chose; collectives
   // of the program; and operands of a strategy other than the op's own, which moves axes instead of
@@ -332,8 +332,10 @@ std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
       if (!from->IsDimSharded(d) || taken->IsDimSharded(d)) continue;
       if (absl::c_all_of(tensor.dims[d], [&](int f) { return allowed.Contains(f); })) continue;
-      reason = absl::StrCat(OpcodeText(instr.opcode), " does not run on shards of dim ", d,
-                            " of operand ", t, "; it is gathered");
+      const bool runs = absl::c_all_of(
+          tensor.dims[d], [&](int f) { return allowed.Contains(f) || elsewhere.Contains(f); });
+      reason = absl::StrCat(OpcodeText(instr.opcode), runs ? " takes longer" : " does not run",
+                            " on shards of dim ", d, " of operand ", t, "; it is gathered");
     }
     if (!reason.empty()) return reason;
   }

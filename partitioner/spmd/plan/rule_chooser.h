@@ -25,12 +25,16 @@ class RuleChooser {
   RuleChooser(const Program& program, const CostModel& cost, bool elsewhere, PlanTable& table)
       : program_(program), cost_(cost), elsewhere_(elsewhere), table_(table) {}
 
-  // `allowed` gets the factors that the decision's strategy, or where it goes by the op's own rule
-  // another one of the op, can have sharded in such an op.
+  // `allowed` gets the factors that the decision's strategy can have sharded in such an op.
   const Decision* Choose(const OpQuery& op, IndexSet* allowed);
+  // Those that another strategy of the op, which goes by a rule of its own, can have sharded beside
+  // `decision`, which goes by the op's.
+  IndexSet AllowedElsewhere(const OpQuery& op, const Decision& decision) const;
   // A sentence that says which operand `decision` gathers because the op does not run on shards of
-  // some factor, of which `allowed` may be sharded; empty if there is none.
-  std::string Fallback(const OpQuery& op, const IndexSet& allowed, const Decision& decision) const;
+  // some factor, of which `allowed` may be sharded, or takes longer as another strategy allows it
+  // `elsewhere`; empty if there is none.
+  std::string Fallback(const OpQuery& op, const IndexSet& allowed, const IndexSet& elsewhere,
+                       const Decision& decision) const;
 
  private:
   class Comparison;
@@ -45,7 +49,6 @@ class RuleChooser {
   // candidates so far send something.
   void OfferElsewhere(const OpQuery& op, const Strategy& strategy, absl::Span<const int> by_size,
                       absl::InlinedVector<FactorAssignment, 12>* tried, Comparison* comparison);
-  void AddAllowedElsewhere(const OpQuery& op, IndexSet* allowed) const;
   // Computes the candidate of `assignment`. Returns false as soon as it is known to take `limit`
   // seconds or more; `out` is then incomplete, and its bytes and seconds are lower bounds. They are
   // infinite if the strategy cannot run so.

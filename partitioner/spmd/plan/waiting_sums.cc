@@ -214,7 +214,8 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const double seconds = waiting ? found->second.seconds : 0;
   const Decision* later = OnPartial(id, rule, operand, sum, nullptr);
   if (later == nullptr) return;
-  waiting_[id.value] = {later, waiting ? before : InstrId(), seconds + d.seconds - later->seconds};
+  waiting_[id.value] = {later, waiting ? before : InstrId(),
+                        seconds + d.seconds - d.saved - later->seconds};
 }
 
 int WaitingSums::PassedOn(InstrId id) const {

@@ -70,7 +70,7 @@ TEST(Moved, NothingMovesToADimensionThatTheyDoNotDivide) {
   EXPECT_EQ(CountOpcode(*p, Opcode::kAllToAll), 0);
   ASSERT_EQ(p->plan.fallbacks.size(), 1);
   EXPECT_THAT(p->plan.fallbacks[0].reason,
-              HasSubstr("sort does not run on shards of dim 0 of operand 0; it is gathered"));
+              HasSubstr("sort takes longer on shards of dim 0 of operand 0; it is gathered"));
 }
 
 TEST(Moved, ASmallArrayIsGatheredAsTwoCollectivesWouldTakeLonger) {

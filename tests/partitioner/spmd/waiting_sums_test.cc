@@ -38,6 +38,29 @@ TEST(WaitingSums, TwoProductsAreReducedOnce) {
   EXPECT_EQ(BytesMoved(Products("ROOT r = f32[64,16] subtract(p, q)")), kReduced);
 }
 
+// The gradient of a roll. The row that goes around is read by the pad, through the slice, at the
+// price of the slice's own sum, which is not there to be saved a second time by waiting.
+TEST(WaitingSums, ARowThatIsPaddedIsNotReducedAsAWholeArray) {
+  TextOptions options;
+  options.spmd.search = StateSearch::kNone;
+  const auto p = Done(R"(
+ENTRY main {
+  u = f32[4096] parameter(0), sharding={devices=[8]<=[8]}
+  a = f32[4095] slice(u), slice={[1:4096]}
+  zero = f32[] constant(0)
+  pa = f32[4096] pad(a, zero), padding=0_1
+  b = f32[1] slice(u), slice={[0:1]}
+  pb = f32[4096] pad(b, zero), padding=4095_0
+  ROOT r = f32[4096] add(pa, pb), sharding={devices=[8]<=[8]}
+}
+)",
+                      8, options);
+  ASSERT_NE(p, nullptr);
+  double bytes = 0;
+  for (const CollectiveRecord& r : p->local.collectives) bytes += r.bytes_moved;
+  EXPECT_EQ(bytes, 4);  // XLA: 10.5
+}
+
 TEST(WaitingSums, SoAreChainsOfThem) {
   EXPECT_EQ(BytesMoved(Products(R"(
   z = f32[64,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={highest,highest}
