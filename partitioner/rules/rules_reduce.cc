@@ -17,6 +17,21 @@ bool IsTrivialWindow(const Window& w, int d) {
          w.lhs_dilate[d] == 1 && w.rhs_dilate[d] == 1;
 }
 
+// Whether a scan combines what it has so far with a slice of the inputs as it would combine two
+// slices, in any order of combining. Then shards are scanned alone, and their totals combined.
+bool CombinesSlices(const RuleArgs& args, const ScanAttrs& a, int inputs) {
+  if (a.is_associative != 1 || inputs != a.num_carries) return false;
+  for (int k = 0; k < inputs; ++k) {
+    const Shape* slice = args.tensor(k);
+    const Shape* carry = args.tensor(inputs + k);
+    if (slice->element_type() != carry->element_type()) return false;
+    std::vector<int64_t> dims(slice->dims().begin(), slice->dims().end());
+    dims.erase(dims.begin() + a.dimension);
+    if (carry->dims() != dims) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // A reducer that selects, such as that of an argmax, has no partial sums, nor has one that a
@@ -98,21 +113,6 @@ ShardingRule TopKRule(const RuleArgs& args) {
   }
   if (line >= 0) b.AddFor(0, line, FactorKind::kPermutation);
   return b.Build();
-}
-
-// Whether a scan combines what it has so far with a slice of the inputs as it would combine two
-// slices, in any order of combining. Then shards are scanned alone, and their totals combined.
-static bool CombinesSlices(const RuleArgs& args, const ScanAttrs& a, int inputs) {
-  if (a.is_associative != 1 || inputs != a.num_carries) return false;
-  for (int k = 0; k < inputs; ++k) {
-    const Shape* slice = args.tensor(k);
-    const Shape* carry = args.tensor(inputs + k);
-    if (slice->element_type() != carry->element_type()) return false;
-    std::vector<int64_t> dims(slice->dims().begin(), slice->dims().end());
-    dims.erase(dims.begin() + a.dimension);
-    if (carry->dims() != dims) return false;
-  }
-  return true;
 }
 
 // Inputs and outputs have the scanned dimension, carries do not. A body that works element by

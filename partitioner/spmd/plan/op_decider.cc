@@ -33,9 +33,7 @@ const PlanMemo::Entry* OpDecider::Make(const OpQuery& query) {
   made->moves = d->operands != query.operands || d->produced != query.wanted;
   const auto gathers = FindGathers(table_, instr, decided, allowed, *d);
   made->gathers = arena.Copy(absl::MakeConstSpan(gathers));
-  if (d->operands == query.operands) return made;
-  const IndexSet elsewhere = chooser_.AllowedElsewhere(decided, *d);
-  const std::string fallback = chooser_.Fallback(decided, allowed, elsewhere, *d);
+  const std::string fallback = chooser_.Fallback(decided, allowed, *d);
   if (!fallback.empty()) made->fallback = context.Intern(fallback);
   return made;
 }

@@ -42,6 +42,23 @@ absl::InlinedVector<Order, 12> Orders(absl::Span<const int> by_size,
   return orders;
 }
 
+// The factors that a strategy of the op which goes by a rule of its own can have sharded.
+IndexSet AllowedElsewhere(const OpQuery& op) {
+  IndexSet allowed;
+  for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
+    ShardingRule rule;
+    if (strategy->rule == nullptr || !strategy->rule(op, &rule)) continue;
+    OpQuery by_its_rule = op;
+    by_its_rule.rule = &rule;
+    const IndexSet its_own = AllowedFactors(by_its_rule, *strategy);
+    // Such a rule is made of the op's: what it adds has numbers beyond.
+    for (int f = 0; f < static_cast<int>(op.rule->factors.size()); ++f) {
+      if (its_own.Contains(f)) allowed.Insert(f);
+    }
+  }
+  return allowed;
+}
+
 }  // namespace
 
 // The cheapest candidate so far, and the cheapest of each strategy.
@@ -288,25 +305,8 @@ const Decision* RuleChooser::Choose(const OpQuery& op, IndexSet* allowed) {
   return best;
 }
 
-IndexSet RuleChooser::AllowedElsewhere(const OpQuery& op, const Decision& decision) const {
-  IndexSet allowed;
-  if (op.body != nullptr || decision.strategy->rule != nullptr) return allowed;
-  for (const Strategy* strategy : StrategiesOf(op.instr().opcode)) {
-    ShardingRule rule;
-    if (strategy->rule == nullptr || !strategy->rule(op, &rule)) continue;
-    OpQuery by_its_rule = op;
-    by_its_rule.rule = &rule;
-    const IndexSet its_own = AllowedFactors(by_its_rule, *strategy);
-    // Such a rule is made of the op's: what it adds has numbers beyond.
-    for (int f = 0; f < static_cast<int>(op.rule->factors.size()); ++f) {
-      if (its_own.Contains(f)) allowed.Insert(f);
-    }
-  }
-  return allowed;
-}
-
 std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
-                                  const IndexSet& elsewhere, const Decision& decision) const {
+                                  const Decision& decision) const {
   const Instruction& instr = op.instr();
   // Not reported: need_replication factors of custom calls, which their authors chose; collectives
   // of the program; and operands of a strategy other than the op's own, which moves axes instead of
@@ -332,6 +332,7 @@ std::string RuleChooser::Fallback(const OpQuery& op, const IndexSet& allowed,
     for (int d = 0; d < static_cast<int>(tensor.dims.size()); ++d) {
       if (!from->IsDimSharded(d) || taken->IsDimSharded(d)) continue;
       if (absl::c_all_of(tensor.dims[d], [&](int f) { return allowed.Contains(f); })) continue;
+      const IndexSet elsewhere = AllowedElsewhere(op);
       const bool runs = absl::c_all_of(
           tensor.dims[d], [&](int f) { return allowed.Contains(f) || elsewhere.Contains(f); });
       reason = absl::StrCat(OpcodeText(instr.opcode), runs ? " takes longer" : " does not run",

@@ -27,14 +27,10 @@ class RuleChooser {
 
   // `allowed` gets the factors that the decision's strategy can have sharded in such an op.
   const Decision* Choose(const OpQuery& op, IndexSet* allowed);
-  // Those that another strategy of the op, which goes by a rule of its own, can have sharded beside
-  // `decision`, which goes by the op's.
-  IndexSet AllowedElsewhere(const OpQuery& op, const Decision& decision) const;
   // A sentence that says which operand `decision` gathers because the op does not run on shards of
-  // some factor, of which `allowed` may be sharded, or takes longer as another strategy allows it
-  // `elsewhere`; empty if there is none.
-  std::string Fallback(const OpQuery& op, const IndexSet& allowed, const IndexSet& elsewhere,
-                       const Decision& decision) const;
+  // some factor, of which `allowed` may be sharded, or takes longer on them by another strategy;
+  // empty if there is none.
+  std::string Fallback(const OpQuery& op, const IndexSet& allowed, const Decision& decision) const;
 
  private:
   class Comparison;

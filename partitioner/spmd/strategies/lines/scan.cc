@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
