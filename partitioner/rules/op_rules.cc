@@ -165,9 +165,8 @@ CompId CombinedParts(const Module& m, const Instruction& instr) {
   if (instr.opcode == Opcode::kReduce) return instr.as<ReduceAttrs>().to_apply;
   if (instr.opcode != Opcode::kReduceWindow || instr.shape->IsTuple()) return CompId();
   const auto& attrs = instr.as<ReduceWindowAttrs>();
-  bool reverse;
   const Shape* in = m.instr(m.operands(instr)[0]).shape;
-  return AccumulatedDim(attrs.window, in, &reverse) < 0 ? CompId() : attrs.to_apply;
+  return AccumulatedDim(attrs.window, in) < 0 ? CompId() : attrs.to_apply;
 }
 
 // What the rule of a reduction takes from its initial values, where it looks at them.

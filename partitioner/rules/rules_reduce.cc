@@ -68,8 +68,7 @@ ShardingRule ReduceWindowRule(const RuleArgs& args) {
   const Window& w = a.window;
   RuleBuilder b(args);
   const int inputs = args.num_operands() / 2;
-  bool reverse;
-  const int accumulated = AccumulatedDim(w, args.tensor(0), &reverse);
+  const int accumulated = AccumulatedDim(w, args.tensor(0));
   PartialOp known;
   const bool parts = inputs == 1 && (args.by_parts || IsSelectingReducer(args.module, a.to_apply) ||
                                      RecognizePartialOp(args.module, a.to_apply, &known));

@@ -4,7 +4,7 @@
 namespace shardcall {
 inline namespace internal {
 
-int AccumulatedDim(const Window& w, const Shape* in, bool* reverse) {
+int AccumulatedDim(const Window& w, const Shape* in) {
   int found = -1;
   for (int d = 0; d < in->rank(); ++d) {
     const int64_t n = in->dim(d);
@@ -14,7 +14,6 @@ int AccumulatedDim(const Window& w, const Shape* in, bool* reverse) {
     const bool backward = w.pad_low[d] == 0 && w.pad_high[d] == n - 1;
     if (found >= 0 || w.size[d] != n || !(forward || backward)) return -1;
     found = d;
-    *reverse = backward;
   }
   return found;
 }

@@ -8,9 +8,9 @@ namespace shardcall {
 inline namespace internal {
 
 // The dimension of `in` along which a reduce-window accumulates (a cumulative sum or the like: a
-// window as long as the dimension, padded on one side), if that is all that it does; else -1.
-// `*reverse`: from the end.
-int AccumulatedDim(const Window& w, const Shape* in, bool* reverse);
+// window as long as the dimension, padded before it or, where it accumulates from the end, behind),
+// if that is all that it does; else -1.
+int AccumulatedDim(const Window& w, const Shape* in);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -116,8 +116,7 @@ std::optional<SampledReducer> SampledReducer::Make(const Module& m, InstrId redu
   ModuleCloner cloner(m, &module);
   size_t left = kMostInstructions;
   ReduceAttrs attrs;
-  attrs.to_apply = instr.opcode == Opcode::kReduceWindow ? instr.as<ReduceWindowAttrs>().to_apply
-                                                         : instr.as<ReduceAttrs>().to_apply;
+  attrs.to_apply = CalledComputations(m, instr)[0];
   if (!RunsQuickly(m, attrs.to_apply, &left)) return std::nullopt;
   attrs.to_apply = CopyReducer(m, attrs.to_apply, cloner);
   const int64_t columns[] = {1};

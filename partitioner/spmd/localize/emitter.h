@@ -43,6 +43,7 @@ class Emitter {
   const BaseMesh* mesh() const { return mesh_; }
   void set_mesh(const BaseMesh* mesh) { mesh_ = mesh; }
   void set_cause(const CollectiveCause& cause) { cause_ = cause; }
+  void set_cause_index(int index) { cause_.index = index; }
   const CollectiveCause& cause() const { return cause_; }
   // Of what the collectives from here on send, the share that is needed (bytes_needed); -1: not
   // known.

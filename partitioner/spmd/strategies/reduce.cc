@@ -104,17 +104,12 @@ LocalIds EmitMerged(OpBuilder& ops, const LocalOp& op, absl::Span<const AxisRef>
                                             *op.decision.operands[t], reduced, operands[k + t]);
   }
   LocalIds parts = ops.Clone(op, operands);
-  const auto of_result = [&](int t) {
-    CollectiveCause cause = ops.emitter().cause();
-    cause.index = t;
-    ops.emitter().set_cause(cause);
-  };
   int widest = 0;
   for (InstrId part : parts) widest = std::max(widest, ElementTypeBits(b.type(part)));
   const int tiled = TiledDim(b.shape(parts[0])->dims(), widest, AxesSize(axes));
   LocalOp merge = op;
   for (int t = 0; t < k; ++t) {
-    of_result(t);
+    ops.emitter().set_cause_index(t);
     parts[t] = BringTogether(ops.emitter(), parts[t], tiled, axes);
     if (tiled < 0) continue;
     std::vector<int64_t> tile(merge.result_shapes[t]->dims().begin(),
@@ -130,7 +125,7 @@ LocalIds EmitMerged(OpBuilder& ops, const LocalOp& op, absl::Span<const AxisRef>
   LocalIds results = ops.Clone(merge, parts, InternAttributes(ops.context(), attrs));
   if (tiled < 0) return results;
   for (int t = 0; t < k; ++t) {
-    of_result(t);
+    ops.emitter().set_cause_index(t);
     results[t] = ops.emitter().AllGather(results[t], tiled, axes);
   }
   return results;

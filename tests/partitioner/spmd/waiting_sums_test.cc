@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/report.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/program_family.h"
 
@@ -56,9 +57,7 @@ ENTRY main {
 )",
                       8, options);
   ASSERT_NE(p, nullptr);
-  double bytes = 0;
-  for (const CollectiveRecord& r : p->local.collectives) bytes += r.bytes_moved;
-  EXPECT_EQ(bytes, 4);  // XLA: 10.5
+  EXPECT_EQ(TotalBytesMoved(p->local), 4);  // XLA: 10.5
 }
 
 TEST(WaitingSums, SoAreChainsOfThem) {

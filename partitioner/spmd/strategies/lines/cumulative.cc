@@ -13,6 +13,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 #include "shardcall/partitioner/spmd/strategies/parts/sharded_window.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -24,8 +25,7 @@ namespace {
 bool Rule(const OpQuery& op, ShardingRule* rule) {
   const auto& attrs = op.instr().as<ReduceWindowAttrs>();
   if (op.shapes.size() != 2) return false;
-  bool reverse;
-  const int d = AccumulatedDim(attrs.window, op.shapes[0], &reverse);
+  const int d = AccumulatedDim(attrs.window, op.shapes[0]);
   if (d < 0 || op.rule->operands[0].dims[d].size() != 1) return false;
   PartialOp known;
   const bool combines = RecognizePartialOp(op.module, attrs.to_apply, &known)
@@ -39,8 +39,7 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
 bool Crosses(const OpQuery&, int) { return true; }
 
 bool Complete(const OpQuery& op, Candidate* c) {
-  bool reverse;
-  const int d = AccumulatedDim(op.instr().as<ReduceWindowAttrs>().window, op.shapes[0], &reverse);
+  const int d = AccumulatedDim(op.instr().as<ReduceWindowAttrs>().window, op.shapes[0]);
   const int64_t n = c->operands[0]->num_shards(d), tile = CeilDiv(op.shapes[0]->dim(d), n);
   if (n == 1) return true;
   // A row of elements smaller than a byte is sent in whole bytes.
@@ -48,15 +47,6 @@ bool Complete(const OpQuery& op, Candidate* c) {
   const int64_t row = CeilDiv(LocalBytes(op.shapes[0], s), tile);
   c->AddEmitted(op.module.context(), static_cast<double>((n - 1) * row), *s.mesh(), s.dim(d));
   return true;
-}
-
-// Rows [from, from + 1) of dimension d.
-InstrId Row(GraphBuilder& b, InstrId x, int d, int64_t from) {
-  const Shape* shape = b.shape(x);
-  std::vector<int64_t> starts(shape->rank(), 0), limits(shape->dims().begin(), shape->dims().end());
-  starts[d] = from;
-  limits[d] = from + 1;
-  return b.Slice(x, starts, limits);
 }
 
 // What an op accumulates with: a reduction that the engine knows, or a computation.
@@ -112,9 +102,9 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   ReduceWindowAttrs attrs = op.instr.as<ReduceWindowAttrs>();
   const Shape* global = op.operand_shapes[0];
   const Sharding& s = *op.decision.operands[0];
-  bool reverse = false;
-  const int d = AccumulatedDim(attrs.window, global, &reverse);
+  const int d = AccumulatedDim(attrs.window, global);
   if (!s.IsDimSharded(d)) return ops.Clone(op, op.operands);
+  const bool reverse = attrs.window.pad_high[d] > 0;
   const Combiner combiner(ops, op);
   const InstrId identity = combiner.identity();
   const InstrId x = ops.emitter().MaskPadding(op.operands[0], global, s, {d}, identity);
@@ -129,7 +119,8 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   const InstrId mine =
       ops.Clone(op, {x, combiner.shard_init()}, InternAttributes(ops.context(), attrs))[0];
 
-  InstrId totals = ops.emitter().AllGather(Row(b, mine, d, reverse ? 0 : tile - 1), d, s.dim(d));
+  const int64_t last = reverse ? 0 : tile - 1;
+  InstrId totals = ops.emitter().AllGather(Rows(b, mine, d, last, last + 1), d, s.dim(d));
   const InstrId shard = ops.emitter().Coordinate(s.mesh(), s.dim(d));
   const InstrId index = b.Iota(ElementType::kS32, b.shape(totals)->dims(), d);
   const InstrId before = b.Compare(reverse ? Direction::kGt : Direction::kLt, index,

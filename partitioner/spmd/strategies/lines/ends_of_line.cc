@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/lines/line_order.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -65,13 +66,10 @@ double Seconds(const CostModel& cost, const Module& module, const Instruction& i
 InstrId PlacedRows(GraphBuilder& b, InstrId x, int d, int64_t begin, int64_t end, int64_t at,
                    int64_t size) {
   const Shape* shape = b.shape(x);
-  std::vector<int64_t> starts(shape->rank(), 0), before = starts, after = starts;
-  std::vector<int64_t> limits(shape->dims().begin(), shape->dims().end());
-  starts[d] = begin;
-  limits[d] = end;
+  std::vector<int64_t> before(shape->rank(), 0), after = before;
   before[d] = at;
   after[d] = size - at - (end - begin);
-  return b.Pad(b.Slice(x, starts, limits), b.Zero(b.type(x)), before, after);
+  return b.Pad(Rows(b, x, d, begin, end), b.Zero(b.type(x)), before, after);
 }
 
 LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
@@ -92,9 +90,7 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
     if (read.begin > 0) from[i] = std::max<int64_t>(0, own - rows);
   }
   for (size_t k = 0; k < line.size(); ++k) {
-    CollectiveCause cause = ops.emitter().cause();
-    cause.index = static_cast<int>(std::min(k, op.operands.size() - 1));
-    ops.emitter().set_cause(cause);
+    ops.emitter().set_cause_index(static_cast<int>(std::min(k, op.operands.size() - 1)));
     const InstrId ends = CutByShard(ops.emitter(), line[k], d, axes, from, rows);
     line[k] = ops.emitter().AllGather(ends, d, axes);
   }

@@ -15,6 +15,7 @@
 #include "shardcall/partitioner/ir/monoid.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
+#include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -157,15 +158,6 @@ LocalIds LocalScan::Run(const LocalIds& x, const LocalIds& start, int d, StepOut
       ops_.builder().Add(Opcode::kScan, operands, InternAttributes(ops_.context(), attrs)));
 }
 
-// Rows [begin, end) of dimension d.
-InstrId Rows(GraphBuilder& b, InstrId x, int d, int64_t begin, int64_t end) {
-  const Shape* shape = b.shape(x);
-  std::vector<int64_t> starts(shape->rank(), 0), limits(shape->dims().begin(), shape->dims().end());
-  starts[d] = begin;
-  limits[d] = end;
-  return b.Slice(x, starts, limits);
-}
-
 // Row `at` of dimension d, without that dimension.
 InstrId RowAt(GraphBuilder& b, InstrId x, int d, InstrId at) {
   const Shape* shape = b.shape(x);
@@ -275,9 +267,7 @@ LocalIds ShardedScan::Run() {
   const int64_t full = CeilDiv(size_, tile_);  // shards with at least one row
   LocalIds totals = Totals();
   for (size_t k = 0; k < totals.size(); ++k) {
-    CollectiveCause cause = ops_.emitter().cause();
-    cause.index = static_cast<int>(k);
-    ops_.emitter().set_cause(cause);
+    ops_.emitter().set_cause_index(static_cast<int>(k));
     std::vector<int64_t> dims(b_.shape(totals[k])->dims().begin(),
                               b_.shape(totals[k])->dims().end());
     dims.insert(dims.begin(), 1);

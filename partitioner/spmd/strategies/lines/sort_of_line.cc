@@ -124,9 +124,7 @@ class LineSorter {
     LocalIds theirs;
     std::vector<InstrId> earlier, later;  // arguments of the comparison
     for (size_t k = 0; k < line->size(); ++k) {
-      CollectiveCause cause = ops_.emitter().cause();
-      cause.index = static_cast<int>(std::min(k, op_.operands.size() - 1));
-      ops_.emitter().set_cause(cause);
+      ops_.emitter().set_cause_index(static_cast<int>(std::min(k, op_.operands.size() - 1)));
       theirs.push_back(b_.Reverse(FromPartner((*line)[k], round), {d_}));
       earlier.insert(earlier.end(), {theirs[k], (*line)[k]});
       later.insert(later.end(), {(*line)[k], theirs[k]});

@@ -9,6 +9,14 @@
 namespace shardcall {
 inline namespace internal {
 
+InstrId Rows(GraphBuilder& b, InstrId x, int dim, int64_t begin, int64_t end) {
+  const Shape* shape = b.shape(x);
+  std::vector<int64_t> starts(shape->rank(), 0), limits(shape->dims().begin(), shape->dims().end());
+  starts[dim] = begin;
+  limits[dim] = end;
+  return b.Slice(x, starts, limits);
+}
+
 InstrId WithRowsAround(GraphBuilder& b, InstrId x, int dim, int64_t rows, InstrId value) {
   std::vector<int64_t> edge(b.shape(x)->rank(), 0);
   edge[dim] = rows;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a dimension that lie partly in a shard, shared by the strategies of slices, gathers and
-// scatters.
+// Rows of a dimension of a shard, and those that lie partly in one.
 #ifndef SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_ROWS_H_
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_ROWS_H_
 
@@ -8,6 +7,9 @@
 
 namespace shardcall {
 inline namespace internal {
+
+// Rows [begin, end) of dimension `dim`.
+InstrId Rows(GraphBuilder& b, InstrId x, int dim, int64_t begin, int64_t end);
 
 // x with `rows` more rows of `value`, a scalar, before and behind dimension `dim`.
 InstrId WithRowsAround(GraphBuilder& b, InstrId x, int dim, int64_t rows, InstrId value);
