@@ -130,6 +130,8 @@ gradient of a kernel: f32[64,64,3] convolution(f32[batch=16,in=64,space=512],
    f32[batch=16,out=64,space=512]), window={size=512 pad=1_1}, dim_labels=fb0_io0->bf0
 of lines: c64[64,1024] fft(c64[others=64,line=1024]), fft_type=FFT, fft_length={1024}
 of one line: c64[1048576] fft(c64[one=1048576]), fft_type=FFT, fft_length={1048576}
+of one real line: c64[524289] fft(f32[one=1048576]), fft_type=RFFT, fft_length={1048576}
+to one real line: f32[1048576] fft(c64[one=524289]), fft_type=IRFFT, fft_length={1048576}
 of a plane: c64[1024,512] fft(c64[rows=1024,columns=512]), fft_type=FFT, fft_length={1024,512}
 of real lines: c64[64,513] fft(f32[others=64,line=1024]), fft_type=RFFT, fft_length={1024}
 matrices: f32[64,256,256] cholesky(f32[batch=64,rows=256,columns=256]), lower=true
@@ -182,10 +184,15 @@ in batches: f32[64,64] scatter(f32[batch=64,rows=64], s32[batch=64,updates=1024]
 """
 
 
+def can_be_cut(size):
+    """Into even shards, or so many rows that padding does not count."""
+    return size % DEVICES == 0 or size > 1 << 16
+
+
 def tiled(dims, dim):
     """The sharding of an array whose dimension `dim` is cut over all devices; whole, if it has none
     that can be."""
-    if dim is None or dim >= len(dims) or dims[dim] % DEVICES:
+    if dim is None or dim >= len(dims) or not can_be_cut(dims[dim]):
         return '{replicated}'
     return '{devices=[%s]<=[%d]}' % (
         ','.join(str(DEVICES if d == dim else 1) for d in range(len(dims))), DEVICES)

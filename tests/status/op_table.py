@@ -89,7 +89,7 @@ def measured(form, where):
     if not first.gathered or not first.whole or -1 in where:
         return first
     dims = {d for r in form.results for d, size in enumerate(r.dims)
-            if size % op_programs.DEVICES == 0 and '<=' not in r.text}
+            if op_programs.can_be_cut(size) and '<=' not in r.text}
     others = [run(form.program({**where, -1: d})) for d in sorted(dims)]
     fine = [r for r in others if not r.gathered]
     return min(fine, key=lambda r: r.sent)._replace(sharded_result=True) if fine else first

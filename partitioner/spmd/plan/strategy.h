@@ -83,8 +83,8 @@ double StrategySeconds(const Strategy& strategy, const CostModel& cost, const Mo
 #include "shardcall/partitioner/ir/opcodes.inc"
 #undef SHARDCALL_OP
 extern const Strategy kConvolutionSumStrategy, kCumulativeStrategy, kSliceSumStrategy;
-extern const Strategy kEndsOfLineStrategy, kSliceStridedStrategy;
-extern const Strategy kFftOfDimsStrategy, kFftOfLineStrategy, kSortOfLineStrategy;
+extern const Strategy kEndsOfLineStrategy, kSliceStridedStrategy, kSortOfLineStrategy;
+extern const Strategy kFftOfDimsStrategy, kFftOfLineStrategy, kFftOfRealLineStrategy;
 extern const Strategy kConcatenateThroughStrategy, kPadThroughStrategy, kSliceThroughStrategy;
 extern const Strategy kPlacedUpdateStrategy;
 extern const Strategy kMovedStrategy, kReshapeExchangeStrategy, kRotateStrategy;

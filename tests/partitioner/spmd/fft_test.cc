@@ -11,7 +11,10 @@
 namespace shardcall {
 namespace {
 
+using testing::AllOf;
+using testing::Ge;
 using testing::IsEmpty;
+using testing::Le;
 
 std::string Fft(absl::string_view in, absl::string_view out, absl::string_view attrs,
                 absl::string_view from, absl::string_view to) {
@@ -87,6 +90,51 @@ TEST(Fft, OfFewLinesInFourSteps) {
                 .max_cases = 120});
 }
 
+const std::vector<Sizes> kLines = {{{'A', 512}}, {{'A', 1152}}, {{'A', 96}}, {{'A', 32}},
+                                   {{'A', 8}},   {{'A', 7}},    {{'A', 2}}};
+
+TEST(Fft, OfRealLinesInFourSteps) {
+  VerifyFamily({.text = R"(
+  x = f32[@A] parameter(0)<0:1>
+  ROOT r = c64[@(A/2+1)] fft(x), fft_type=RFFT, fft_length={@A}<1:1>
+)",
+                .sizes = kLines,
+                .max_cases = 150});
+}
+
+TEST(Fft, OfFewRealLinesInFourSteps) {
+  VerifyFamily({.text = R"(
+  x = f32[3,@A] parameter(0)<0:2>
+  y = f64[3,@A] convert(x)
+  ROOT r = c128[3,@(A/2+1)] fft(y), fft_type=RFFT, fft_length={@A}<1:2>
+)",
+                .sizes = {{{'A', 512}}, {{'A', 192}}, {{'A', 12}}},
+                .max_cases = 120});
+}
+
+// The imaginary parts of the first and, of even lines, the last element do not count.
+TEST(Fft, OfHalfASpectrumToARealLineInFourSteps) {
+  VerifyFamily({.text = R"(
+  x = f32[@(A/2+1)] parameter(0)<0:1>
+  y = f32[@(A/2+1)] parameter(1)<1:1>
+  i = c64[@(A/2+1)] complex(x, y)
+  ROOT r = f32[@A] fft(i), fft_type=IRFFT, fft_length={@A}<2:1>
+)",
+                .sizes = kLines,
+                .max_cases = 150});
+}
+
+TEST(Fft, OfHalvesOfFewSpectraToRealLinesInFourSteps) {
+  VerifyFamily({.text = R"(
+  x = f32[3,@(A/2+1)] parameter(0)<0:2>
+  y = f64[3,@(A/2+1)] convert(x)
+  i = c128[3,@(A/2+1)] complex(y, y)
+  ROOT r = f64[3,@A] fft(i), fft_type=IRFFT, fft_length={@A}<1:2>
+)",
+                .sizes = {{{'A', 512}}, {{'A', 192}}, {{'A', 12}}},
+                .max_cases = 120});
+}
+
 // A shard of n sends (n - 1) / n of itself in each all-to-all.
 TEST(Fft, APlaneThatStaysAsItIsShardedIsTwoAllToAlls) {
   const char* rows = "{devices=[8,1]<=[8]}";
@@ -117,6 +165,23 @@ TEST(Fft, ALineIsThreeAllToAlls) {
   EXPECT_EQ(TotalBytesMoved(p->local), 3 * 1048576 * 8 / 8 * 7 / 8);
   EXPECT_EQ(CountOpcode(*p, Opcode::kAllToAll), 3);
   EXPECT_THAT(p->plan.fallbacks, IsEmpty());
+}
+
+// 512 rows and 2048 columns: the line as real numbers, half of its transform as complex ones twice
+// (257 rows, padded to 264), and fewer elements than there are devices between neighbours.
+TEST(Fft, ARealLineIsThreeAllToAllsOfHalfAsMuchAsAComplexOne) {
+  const double line = 1048576, all_to_alls = (line * 4 + 2 * 264 * 2048 * 8) / 8 * 7 / 8;
+  for (bool forward : {true, false}) {
+    const absl::string_view real = "f32[1048576]", complex = "c64[524289]";
+    const auto p =
+        Done(Fft(forward ? real : complex, forward ? complex : real,
+                 absl::StrCat("fft_type=", forward ? "RFFT" : "IRFFT", ", fft_length={1048576}"),
+                 "{devices=[8]<=[8]}", "{devices=[8]<=[8]}"),
+             8);
+    EXPECT_EQ(CountOpcode(*p, Opcode::kAllToAll), 3);
+    EXPECT_THAT(TotalBytesMoved(p->local), AllOf(Ge(all_to_alls), Le(all_to_alls + 8 * 8)));
+    EXPECT_THAT(p->plan.fallbacks, IsEmpty());
+  }
 }
 
 }  // namespace
