@@ -26,6 +26,7 @@ struct Several {
   const Strategy* strategies[4];  // the last ones may be null
 };
 constexpr Several kSeveral[] = {
+    {Opcode::kCholesky, {&kLocalStrategy, &kCholeskyByBlocksStrategy}},
     {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy, &kRotateStrategy}},
     {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
     {Opcode::kDynamicUpdateSlice, {&kDynamicUpdateSliceStrategy, &kPlacedUpdateStrategy}},
@@ -37,6 +38,7 @@ constexpr Several kSeveral[] = {
     {Opcode::kSort, {&kLocalStrategy, &kEndsOfLineStrategy, &kSortOfLineStrategy}},
     {Opcode::kSlice,
      {&kSliceStrategy, &kSliceStridedStrategy, &kSliceSumStrategy, &kSliceThroughStrategy}},
+    {Opcode::kTriangularSolve, {&kLocalStrategy, &kSolveByBlocksStrategy}},
 };
 
 constexpr const Strategy* kGeneral[] = {&kMovedStrategy};

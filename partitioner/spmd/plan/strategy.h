@@ -86,7 +86,7 @@ extern const Strategy kConvolutionSumStrategy, kCumulativeStrategy, kSliceSumStr
 extern const Strategy kEndsOfLineStrategy, kSliceStridedStrategy, kSortOfLineStrategy;
 extern const Strategy kFftOfDimsStrategy, kFftOfLineStrategy, kFftOfRealLineStrategy;
 extern const Strategy kConcatenateThroughStrategy, kPadThroughStrategy, kSliceThroughStrategy;
-extern const Strategy kPlacedUpdateStrategy;
+extern const Strategy kCholeskyByBlocksStrategy, kPlacedUpdateStrategy, kSolveByBlocksStrategy;
 extern const Strategy kMovedStrategy, kReshapeExchangeStrategy, kRotateStrategy;
 
 }  // namespace internal

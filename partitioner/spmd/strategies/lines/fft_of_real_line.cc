@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/lines/fft_parts.h"
+#include "shardcall/partitioner/spmd/strategies/parts/matrices.h"
 #include "shardcall/partitioner/spmd/strategies/parts/rows.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
@@ -118,13 +119,15 @@ class LocalFft {
   InstrId Forward(InstrId x) {
     const auto& [real, complex] = planes_;
     x = b_.Reshape(x, LocalShape(ops_.context(), real.global, real.by_first)->dims());
-    x = Swap(ops_.emitter().ReshardInside(x, real.global, real.by_first, real.by_second));
+    x = TransposeMatrices(
+        b_, ops_.emitter().ReshardInside(x, real.global, real.by_first, real.by_second));
     x = Transform(x, FftType::kRfft, n_.rows, line_ + 1);  // [Q/n, H]
     x = TimesTwiddles(b_, x, n_.line, true, Start(complex.by_first, line_), false);
     x = ops_.emitter().ReshardInside(x, complex.global, complex.by_first, complex.by_second);
     x = Transform(x, FftType::kFft, n_.columns, line_);  // [Q, H/n]
     const int64_t middle = n_.columns / 2;
-    const InstrId mirrored = Conjugate(b_.Reverse(Rows(b_, x, line_, middle, n_.columns), {line_}));
+    const InstrId mirrored =
+        Conjugate(b_, b_.Reverse(Rows(b_, x, line_, middle, n_.columns), {line_}));
     x = Interleave(Rows(b_, x, line_, 0, middle), mirrored);
     x = ops_.emitter().ReshardInside(x, complex.global, complex.by_second, complex.by_first);
     const auto [first, second] = Separate(x);  // [Q/2n, H]
@@ -142,7 +145,7 @@ class LocalFft {
     const InstrId first = Rows(b_, InRows(Rows(b_, x, line_, 0, n_.tile())), line_ + 1, 0, n_.half);
     const InstrId next = InRows(Rows(b_, x, line_, 1, n_.tile() + 1));
     const InstrId second =
-        Conjugate(Rows(b_, b_.Reverse(next, {line_ + 1}), line_ + 1, 0, n_.half));
+        Conjugate(b_, Rows(b_, b_.Reverse(next, {line_ + 1}), line_ + 1, 0, n_.half));
     x = ops_.emitter().ReshardInside(Interleave(first, second), complex.global, complex.by_first,
                                      complex.by_second);
     const auto [low, high] = Separate(x);  // [Q/2, H/n]
@@ -150,7 +153,7 @@ class LocalFft {
     x = Transform(b_.Concatenate(ids, line_), FftType::kIfft, n_.columns, line_);
     x = TimesTwiddles(b_, x, n_.line, false, Start(complex.by_second, line_ + 1), true);
     x = ops_.emitter().ReshardInside(x, complex.global, complex.by_second, complex.by_first);
-    x = Swap(Transform(x, FftType::kIrfft, n_.rows, line_ + 1));  // [P, Q/n]
+    x = TransposeMatrices(b_, Transform(x, FftType::kIrfft, n_.rows, line_ + 1));  // [P, Q/n]
     x = ops_.emitter().ReshardInside(x, real.global, real.by_second, real.by_first);
     return b_.Reshape(x, shape_->dims());
   }
@@ -167,16 +170,6 @@ class LocalFft {
   }
   InstrId Start(const Sharding* s, int dim) {
     return ops_.emitter().TileStart(*s, planes_.complex.global, dim);
-  }
-  InstrId Swap(InstrId x) {
-    std::vector<int64_t> order(line_ + 2);
-    for (int d = 0; d < line_ + 2; ++d) order[d] = d;
-    std::swap(order[line_], order[line_ + 1]);
-    return b_.Transpose(x, order);
-  }
-  InstrId Conjugate(InstrId x) {
-    return b_.Binary(Opcode::kComplex, b_.Unary(Opcode::kReal, x),
-                     b_.Unary(Opcode::kNegate, b_.Unary(Opcode::kImag, x)));
   }
   // The dimensions of x up to the line, with `last` behind them.
   std::vector<int64_t> Dims(InstrId x, std::initializer_list<int64_t> last) {
