@@ -41,7 +41,7 @@ constexpr JaxlibTarget kTargets[] = {
     {"?solver_geqrf_ffi", How::kBatchOfCall},
     {"?solver_orgqr_ffi", How::kBatchOfCall},
     {"?solver_ormqr_ffi", How::kBatchOfCall},
-    {"?solver_potrf_ffi", How::kBatchOfCall},
+    {"?solver_potrf_ffi", How::kRule, "... m n -> ... m n, ...", "", "m n"},
     {"?solver_syevd_ffi", How::kBatchOfCall},
     {"?solver_sytrd_ffi", How::kBatchOfCall},
     {"?solver_gesvd_ffi", How::kBatchOfCall},

@@ -28,6 +28,8 @@ struct Several {
 constexpr Several kSeveral[] = {
     {Opcode::kCholesky, {&kLocalStrategy, &kCholeskyByBlocksStrategy}},
     {Opcode::kConcatenate, {&kConcatenateStrategy, &kConcatenateThroughStrategy, &kRotateStrategy}},
+    {Opcode::kCustomCall,
+     {&kCustomCallStrategy, &kCholeskyByBlocksStrategy, &kSolveByBlocksStrategy}},
     {Opcode::kConvolution, {&kConvolutionStrategy, &kConvolutionSumStrategy}},
     {Opcode::kDynamicUpdateSlice, {&kDynamicUpdateSliceStrategy, &kPlacedUpdateStrategy}},
     {Opcode::kFft,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factors of matrices whose rows or columns are sharded, and systems with them, against one device,
 // and what they send. Matrices have entries of 0, 1 and -1 (and i), so that results are exact, and
-// NaN in what is not to be read.
+// NaN in what is not to be read. Zeros are made positive: LAPACK's may have another sign.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -58,11 +58,37 @@ std::string Entries(absl::string_view type) {
                 type);
 }
 
-// `every`: entries that are not so many places from the diagonal, or a multiple of that, are zero,
-// so that the numbers of a large system stay small.
-std::string System(absl::string_view type, bool left, bool lower, bool unit,
-                   absl::string_view transpose, int every = 1) {
+// As LAPACK's targets have letters.
+int Code(char letter) { return letter; }
+
+struct SystemForm {
+  absl::string_view type = "f64";
+  bool left = true, lower = true, unit = true;
+  absl::string_view transpose = "NO_TRANSPOSE";
+  // Entries that are not so many places from the diagonal, or a multiple of that, are zero, so that
+  // the numbers of a large system stay small.
+  int every = 1;
+  bool as_call = false;  // of LAPACK's target
+};
+
+std::string SolveText(const SystemForm& form, absl::string_view right) {
   const auto boolean = [](bool x) { return x ? "true" : "false"; };
+  if (form.as_call) {
+    const char letter = form.transpose == "ADJOINT" ? 'C' : form.transpose[0];
+    return absl::StrCat(
+        "custom-call(a, b), custom_call_target=\"lapack_", form.type[0] == 'c' ? "z" : "d",
+        "trsm_ffi\", api_version=API_VERSION_TYPED_FFI, operand_layout_constraints={T[#,#]{0,1}, T",
+        right, "{0,1}}, backend_config={side = ", Code(form.left ? 'L' : 'R'),
+        " : ui8, uplo = ", Code(form.lower ? 'L' : 'U'), " : ui8, trans_x = ", Code(letter),
+        " : ui8, diag = ", Code(form.unit ? 'U' : 'N'), " : ui8}");
+  }
+  return absl::StrCat("triangular-solve(a, b), left_side=", boolean(form.left),
+                      ", lower=", boolean(form.lower), ", unit_diagonal=", boolean(form.unit),
+                      ", transpose_a=", form.transpose);
+}
+
+std::string System(const SystemForm& form) {
+  const auto [type, left, lower, unit, transpose, every, as_call] = form;
   const absl::string_view right = left ? "[#,@B]" : "[@B,#]";
   return Entries(type) +
          Filled(absl::StrCat("  order = pred[#,#] compare(i, j), direction=", lower ? "GT" : "LT",
@@ -82,10 +108,12 @@ std::string System(absl::string_view type, bool left, bool lower, bool unit,
                              right, R"( parameter(2)
   b = T)",
                              right, type[0] == 'c' ? " complex(r, r)" : " convert(r)", R"(<1:2>
-  ROOT x = T)",
-                             right, " triangular-solve(a, b), left_side=", boolean(left),
-                             ", lower=", boolean(lower), ", unit_diagonal=", boolean(unit),
-                             ", transpose_a=", transpose, "<2:2>\n"),
+  x = T)",
+                             right, form.as_call ? "{0,1} " : " ", SolveText(form, right), R"(
+  nothing = T)",
+                             right, R"( subtract(b, b)
+  ROOT y = T)",
+                             right, " add(x, nothing)<2:2>\n"),
                 type);
 }
 
@@ -96,9 +124,11 @@ TEST(Matrices, SystemsOfEveryFormAreSolvedByBlocks) {
   for (const char* transpose : {"NO_TRANSPOSE", "TRANSPOSE"}) {
     for (bool left : {true, false}) {
       for (bool lower : {true, false}) {
-        VerifyFamily({.text = System("f64", left, lower, lower == left, transpose),
-                      .sizes = kMatrices,
-                      .max_cases = 80});
+        VerifyFamily(
+            {.text = System(
+                 {.left = left, .lower = lower, .unit = lower == left, .transpose = transpose}),
+             .sizes = kMatrices,
+             .max_cases = 80});
       }
     }
   }
@@ -108,7 +138,7 @@ TEST(Matrices, SystemsOfEveryFormAreSolvedByBlocks) {
 TEST(Matrices, LargeSystemsAreSolvedByBlocks) {
   for (const char* transpose : {"NO_TRANSPOSE", "TRANSPOSE"}) {
     for (bool left : {true, false}) {
-      VerifyFamily({.text = System("f64", left, true, true, transpose, 64),
+      VerifyFamily({.text = System({.left = left, .transpose = transpose, .every = 64}),
                     .sizes = {{{'A', 256}, {'B', 32}}, {{'A', 250}, {'B', 40}}},
                     .meshes = {{{4, 2}}},
                     .max_cases = 20});
@@ -119,7 +149,7 @@ TEST(Matrices, LargeSystemsAreSolvedByBlocks) {
 TEST(Matrices, ComplexSystemsAreSolvedByBlocks) {
   for (const char* transpose : {"ADJOINT", "TRANSPOSE"}) {
     for (bool left : {true, false}) {
-      VerifyFamily({.text = System("c128", left, true, true, transpose),
+      VerifyFamily({.text = System({.type = "c128", .left = left, .transpose = transpose}),
                     .sizes = {{{'A', 24}, {'B', 3}}, {{'A', 7}, {'B', 2}}},
                     .max_cases = 60});
     }
@@ -127,7 +157,16 @@ TEST(Matrices, ComplexSystemsAreSolvedByBlocks) {
 }
 
 // A = L L^H with such an L.
-std::string Factor(absl::string_view type, bool lower) {
+std::string Factor(absl::string_view type, bool lower, bool as_call = false) {
+  std::string op = absl::StrCat("  c = T[#,#] cholesky(a), lower=", lower ? "true" : "false");
+  if (as_call) {
+    op = absl::StrCat("  call = (T[#,#]{0,1}, s32[]) custom-call(a), custom_call_target=\"lapack_",
+                      type[0] == 'c' ? "z" : "d",
+                      "potrf_ffi\", api_version=API_VERSION_TYPED_FFI, "
+                      "operand_layout_constraints={T[#,#]{0,1}}, backend_config={uplo = ",
+                      Code(lower ? 'L' : 'U'),
+                      " : ui8}\n  c = T[#,#] get-tuple-element(call), index=0");
+  }
   return Entries(type) + Filled(absl::StrCat(R"(
   below = T[#,#] select(inside, entries, zeros)
   l = T[#,#] select(middle, ones, below)
@@ -137,9 +176,10 @@ std::string Factor(absl::string_view type, bool lower) {
   read = pred[#,#] compare(i, j), direction=)",
                                              lower ? "GE" : "LE", R"(
   a = T[#,#] select(read, whole, nans)<0:2>
-  c = T[#,#] cholesky(a), lower=)",
-                                             lower ? "true" : "false", R"(
-  ROOT f = T[#,#] select(read, c, zeros)<1:2>
+)",
+                                             op, R"(
+  positive = T[#,#] add(c, zeros)
+  ROOT f = T[#,#] select(read, positive, zeros)<1:2>
 )"),
                                 type);
 }
@@ -159,6 +199,62 @@ TEST(Matrices, AreFactoredByBlocks) {
     VerifyFamily({.text = Factor("c128", lower),
                   .sizes = {{{'A', 24}, {'B', 3}}, {{'A', 7}, {'B', 2}}},
                   .max_cases = 80});
+  }
+}
+
+TEST(Matrices, CallsOfLapackTakeThemByBlocks) {
+  for (const char* type : {"f64", "c128"}) {
+    for (bool lower : {true, false}) {
+      VerifyFamily({.text = Factor(type, lower, true),
+                    .sizes = {{{'A', 24}}, {{'A', 10}}},
+                    .max_cases = 60});
+      for (const absl::string_view transpose : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
+        VerifyFamily({.text = System({.type = type,
+                                      .left = lower == (transpose[0] == 'T'),
+                                      .lower = lower,
+                                      .unit = !lower,
+                                      .transpose = transpose,
+                                      .as_call = true}),
+                      .sizes = {{{'A', 24}, {'B', 3}}, {{'A', 10}, {'B', 2}}},
+                      .max_cases = 40});
+      }
+    }
+  }
+}
+
+// LAPACK's status is the order of the first minor that is not positive definite.
+TEST(Matrices, TheStatusOfAFactorIsThatOfTheWhole) {
+  for (int at : {0, 1, 6, 13, 21, 22}) {
+    const std::string text = absl::StrCat(R"(HloModule m, num_partitions=4
+
+ENTRY main {
+  p = f64[2,22,22] parameter(0), sharding={devices=[1,4,1]<=[4]}
+  i = s32[2,22,22] iota(), iota_dimension=1
+  j = s32[2,22,22] iota(), iota_dimension=2
+  at = s32[] constant()",
+                                          at, R"()
+  ats = s32[2,22,22] broadcast(at), dimensions={}
+  middle = pred[2,22,22] compare(i, j), direction=EQ
+  bad = pred[2,22,22] compare(i, ats), direction=GE
+  one = f64[] constant(1)
+  ones = f64[2,22,22] broadcast(one), dimensions={}
+  minus = f64[2,22,22] negate(ones)
+  diagonal = f64[2,22,22] select(bad, minus, ones)
+  zeros = f64[2,22,22] subtract(p, p)
+  a = f64[2,22,22] select(middle, diagonal, zeros), sharding={devices=[1,4,1]<=[4]}
+  c = (f64[2,22,22]{1,2,0}, s32[2]) custom-call(a), custom_call_target="lapack_dpotrf_ffi",
+    operand_layout_constraints={f64[2,22,22]{1,2,0}},
+    api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8},
+    sharding={{devices=[1,4,1]<=[4]}, {replicated}}
+  ROOT s = s32[2] get-tuple-element(c), index=1
+}
+)");
+    TextOptions options;
+    options.spmd.cost.latency = 1e-15;
+    EXPECT_EQ(WhyNotEqual(text, options), "");
+    const auto p = PartitionText(text, options);
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_EQ(CountOpcode(**p, Opcode::kTriangularSolve), 3);
   }
 }
 

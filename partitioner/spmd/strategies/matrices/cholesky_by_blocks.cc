@@ -7,9 +7,11 @@
 //   L[k,k] is the factor of the S of row k, and L[i,k] = S L[k,k]^-H  for the rows behind it
 // No device has more than its rows, and each sends about n^2 / 6 elements in place of n^2. (The
 // "left-looking" factorization by columns of blocks; Golub and Van Loan, Matrix Computations, 4.2.)
-#include <utility>
-#include <vector>
+#include <cstdint>
+#include <limits>
+#include <optional>
 
+#include "shardcall/partitioner/custom_call/matrix_calls.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/parts/matrices.h"
@@ -21,17 +23,18 @@ inline namespace internal {
 namespace {
 
 // The dimension that is sharded: the rows of the lower triangle.
-int ShardedDim(const Instruction& instr, int rank) {
-  return instr.as<CholeskyAttrs>().lower ? rank - 2 : rank - 1;
-}
+int ShardedDim(const CholeskyForm& form, int rank) { return form.lower ? rank - 2 : rank - 1; }
 
 bool Rule(const OpQuery& op, ShardingRule* rule) {
+  const std::optional<CholeskyForm> form = CholeskyFormOf(op.instr());
   const Shape* in = op.shapes[0];
-  const int d = ShardedDim(op.instr(), in->rank());
-  if (in->num_elements() == 0) return false;
+  if (!form.has_value() || in->num_elements() == 0) return false;
+  const int d = ShardedDim(*form, in->rank());
   if (!op.operands[0]->HasShardedDim() && !op.wanted[0]->IsDimSharded(d)) return false;
   *rule = *op.rule;
-  rule->factors[rule->operands[0].dims[d][0]].kind = FactorKind::kPermutation;
+  const int f = rule->operands[0].dims[d][0];
+  rule->factors[f].kind = FactorKind::kPermutation;
+  rule->results[0].dims[d] = {f};
   return true;
 }
 
@@ -40,15 +43,22 @@ bool Crosses(const OpQuery&, int) { return true; }
 bool Complete(const OpQuery& op, Candidate* c) {
   const Shape* in = op.shapes[0];
   const Sharding& s = *c->operands[0];
-  const int d = ShardedDim(op.instr(), in->rank());
+  const CholeskyForm form = *CholeskyFormOf(op.instr());
+  const int d = ShardedDim(form, in->rank());
   const Turns turns{s.dim(d), s.num_shards(d)};
-  if (turns.size == 1) return true;
+  if (turns.size == 1) return false;
   if (c->produced[0]->dim(d) != s.dim(d) || turns.size > kMostSteps) return false;
   const double rows = static_cast<double>(CeilDiv(in->dim(d), turns.size));
   const double block =
       static_cast<double>(LocalBytes(in, s)) / static_cast<double>(in->dim(d)) * rows;
   for (int64_t turn = 0; turn + 1 < turns.size; ++turn) {
     AddToLaterTurns(op, *s.mesh(), static_cast<double>(turn + 1) * block, turns, turn, c);
+  }
+  if (form.is_call) {
+    const double n = static_cast<double>(turns.size);
+    const double bytes = static_cast<double>(LocalBytes(op.result(1), *c->produced[1]));
+    c->AddEmitted(op.module.context(), 2 * (n - 1) / n * bytes, *s.mesh(), turns.axes,
+                  Collective::kAllReduce);
   }
   return true;
 }
@@ -57,7 +67,7 @@ bool Complete(const OpQuery& op, Candidate* c) {
 class LocalFactor {
  public:
   LocalFactor(OpBuilder& ops, const LocalOp& op, const Turns& turns)
-      : ops_(ops), b_(ops.builder()), op_(op), turns_(turns) {}
+      : ops_(ops), b_(ops.builder()), op_(op), form_(*CholeskyFormOf(op.instr)), turns_(turns) {}
 
   // x: [.., n / P, n], rows of the lower triangle with zeros for padding; so is the result.
   InstrId Rows(InstrId x) {
@@ -70,6 +80,13 @@ class LocalFactor {
       made = made.valid() ? Beside(made, block) : block;
     }
     return made;
+  }
+
+  // After that, the status of the whole: that of the first block that is not positive definite.
+  InstrId Status() {
+    const InstrId all = ops_.emitter().AllReduce(status_, turns_.axes, PartialOp::kMin);
+    const InstrId fine = b_.Compare(Direction::kEq, all, None(b_.shape(all)));
+    return b_.Select(fine, b_.BroadcastScalar(b_.Zero(ElementType::kS32), b_.shape(all)), all);
   }
 
  private:
@@ -88,8 +105,9 @@ class LocalFactor {
     }
     const InstrId factor = FactorOf(own, turn);
     const Shape* shape = b_.shape(factor);
-    const InstrId zeros = b_.BroadcastScalar(b_.Zero(shape->element_type()), shape);
-    const InstrId mine = Where(b_, IsTurn(ops_.emitter(), turns_, turn), factor, zeros);
+    const InstrId above =
+        form_.is_call ? next : b_.BroadcastScalar(b_.Zero(shape->element_type()), shape);
+    const InstrId mine = Where(b_, IsTurn(ops_.emitter(), turns_, turn), factor, above);
     if (last) return mine;
     TriangularSolveAttrs attrs;
     attrs.lower = true;
@@ -107,12 +125,27 @@ class LocalFactor {
   InstrId FactorOf(InstrId x, int64_t turn) {
     const int64_t rows = op_.operand_shapes[0]->dim(rank_ - 1) - turn * block_;
     if (rows < block_) x = WithUnitsBehind(b_, x, b_.ConstantInt(ElementType::kS32, rows));
-    const bool lower = op_.instr.as<CholeskyAttrs>().lower;
-    LocalOp of_block = op_;
-    of_block.result_shapes[0] = b_.shape(x);
+    const bool lower = form_.lower;
     if (!lower) x = Conjugate(b_, TransposeMatrices(b_, x));
-    const InstrId factor = ops_.Clone(of_block, {x})[0];
-    return lower ? factor : Conjugate(b_, TransposeMatrices(b_, factor));
+    const LocalIds results = EmitOfBlock(ops_, op_, {x}, b_.shape(x)->dims());
+    if (form_.is_call) NoteStatus(results[1], turn);
+    return lower ? results[0] : Conjugate(b_, TransposeMatrices(b_, results[0]));
+  }
+  // The order of a minor of a block becomes one of a minor of the whole.
+  void NoteStatus(InstrId of_block, int64_t turn) {
+    const Shape* shape = b_.shape(of_block);
+    const auto all = [&](int64_t v) {
+      return b_.BroadcastScalar(b_.ConstantInt(ElementType::kS32, v), shape);
+    };
+    const InstrId order = b_.Binary(Opcode::kAdd, of_block, all(turn * block_));
+    const InstrId fails = b_.Compare(Direction::kNe, of_block, all(0));
+    const InstrId found = b_.Select(fails, order, None(shape));
+    const InstrId before = status_.valid() ? status_ : None(shape);
+    status_ = Where(b_, IsTurn(ops_.emitter(), turns_, turn), found, before);
+  }
+  InstrId None(const Shape* shape) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    return b_.BroadcastScalar(b_.ConstantInt(ElementType::kS32, kMost), shape);
   }
   InstrId Columns(InstrId x, int64_t begin, int64_t end) {
     return shardcall::Rows(b_, x, rank_ - 1, begin, end);
@@ -125,7 +158,9 @@ class LocalFactor {
   OpBuilder& ops_;
   GraphBuilder& b_;
   const LocalOp& op_;
+  const CholeskyForm form_;
   const Turns& turns_;
+  InstrId status_;  // of this device's block
   int rank_ = 0;
   int64_t block_ = 0;
 };
@@ -133,16 +168,18 @@ class LocalFactor {
 LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   GraphBuilder& b = ops.builder();
   const Sharding& s = *op.decision.operands[0];
-  const int d = ShardedDim(op.instr, s.rank());
-  const Turns turns{s.dim(d), s.num_shards(d)};
-  if (turns.size == 1) return ops.Clone(op, op.operands);
   const Shape* in = op.operand_shapes[0];
+  const CholeskyForm form = *CholeskyFormOf(op.instr);
+  const int d = ShardedDim(form, s.rank());
+  const Turns turns{s.dim(d), s.num_shards(d)};
+  LocalFactor factor(ops, op, turns);
   InstrId x = WithZeroPadding(ops.emitter(), op.operands[0], in, s, d);
-  const bool by_rows = d == s.rank() - 2;
-  if (!by_rows) x = Conjugate(b, TransposeMatrices(b, x));
-  x = LocalFactor(ops, op, turns).Rows(x);
-  if (!by_rows) x = Conjugate(b, TransposeMatrices(b, x));
-  return {ops.emitter().TrimDim(x, 2 * s.rank() - 3 - d, in->dim(d))};
+  if (!form.lower) x = Conjugate(b, TransposeMatrices(b, x));
+  x = factor.Rows(x);
+  if (!form.lower) x = Conjugate(b, TransposeMatrices(b, x));
+  LocalIds results = {ops.emitter().TrimDim(x, 2 * s.rank() - 3 - d, in->dim(d))};
+  if (form.is_call) results.push_back(factor.Status());
+  return results;
 }
 
 }  // namespace

@@ -8,9 +8,10 @@
 // all equations: then those before it send what theirs add to its equations, summed up. (The
 // "fan-out" and "fan-in" algorithms; Heath and Romine, Parallel Solution of Triangular Systems on
 // Distributed-Memory Multiprocessors, 1988.)
-#include <utility>
+#include <optional>
 #include <vector>
 
+#include "shardcall/partitioner/custom_call/matrix_calls.h"
 #include "shardcall/partitioner/spmd/localize/exchange.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -22,17 +23,7 @@ namespace shardcall {
 inline namespace internal {
 namespace {
 
-// How the op is written.
-struct Form {
-  bool left = false, lower = false, transposed = false, conjugated = false;
-};
-Form FormOf(const Instruction& instr) {
-  const auto& attrs = instr.as<TriangularSolveAttrs>();
-  return {.left = attrs.left_side,
-          .lower = attrs.lower,
-          .transposed = attrs.transpose_a == "TRANSPOSE" || attrs.transpose_a == "ADJOINT",
-          .conjugated = attrs.transpose_a == "ADJOINT"};
-}
+using Form = TriangularSolveForm;
 
 // The dimension of the matrix that is sharded: its rows, if these are; -1 if none is.
 int ShardedDim(const Sharding& matrix) {
@@ -47,18 +38,22 @@ int EquationDim(const Form& form, int rank) {
 }
 
 bool Rule(const OpQuery& op, ShardingRule* rule) {
+  const std::optional<Form> form = TriangularSolveFormOf(op.instr());
+  if (!form.has_value()) return false;
   const Shape *matrix = op.shapes[0], *right = op.shapes[1];
   const int rank = matrix->rank(), d = ShardedDim(*op.operands[0]);
   if (d < 0 || matrix->num_elements() == 0 || right->num_elements() == 0) return false;
   *rule = *op.rule;
   // The unknowns are those of the sharded dimension; the other one is whole.
-  const int solved = SolvedDim(FormOf(op.instr()), rank);
+  const int solved = SolvedDim(*form, rank), free = 2 * rank - 3 - solved;
   const int f = rule->operands[1].dims[solved][0];
   auto& dims = rule->operands[0].dims;
   const int other = dims[rank - 2][0] == f ? dims[rank - 1][0] : dims[rank - 2][0];
   dims[d] = {f};
   dims[2 * rank - 3 - d] = {other};
   rule->factors[f].kind = FactorKind::kPermutation;
+  // Right sides are independent, whatever the rule of a target says.
+  rule->factors[rule->operands[1].dims[free][0]].kind = FactorKind::kPassThrough;
   return true;
 }
 
@@ -74,9 +69,9 @@ Turns TurnsOf(const Form& form, const Sharding& matrix, int d) {
 bool Complete(const OpQuery& op, Candidate* c) {
   const Shape *matrix = op.shapes[0], *right = op.shapes[1];
   const Sharding& s = *c->operands[0];
-  const Form form = FormOf(op.instr());
+  const Form form = *TriangularSolveFormOf(op.instr());
   const int rank = matrix->rank(), d = ShardedDim(s), solved = SolvedDim(form, rank);
-  if (d < 0) return true;
+  if (d < 0) return false;
   const Turns turns = TurnsOf(form, s, d);
   if (turns.size > kMostSteps) return false;
   for (const Sharding* of : {c->operands[1], c->produced[0]}) {
@@ -100,7 +95,7 @@ class LocalSolve {
       : ops_(ops),
         b_(ops.builder()),
         op_(op),
-        form_(FormOf(op.instr)),
+        form_(*TriangularSolveFormOf(op.instr)),
         turns_(turns),
         rank_(b_.shape(op.operands[0])->rank()),
         whole_(2 * rank_ - 3 - d),
@@ -147,9 +142,7 @@ class LocalSolve {
  private:
   // With this device's block of the diagonal, by the op itself.
   InstrId Solve(InstrId right) {
-    LocalOp of_block = op_;
-    of_block.result_shapes[0] = b_.shape(right);
-    return ops_.Clone(of_block, {diagonal_, right})[0];
+    return EmitOfBlock(ops_, op_, {diagonal_, right}, b_.shape(right)->dims())[0];
   }
   InstrId IfTurn(int64_t turn, InstrId x, InstrId y) {
     return Where(b_, IsTurn(ops_.emitter(), turns_, turn), x, y);
@@ -178,8 +171,7 @@ class LocalSolve {
 LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   const Sharding& matrix = *op.decision.operands[0];
   const int d = ShardedDim(matrix);
-  if (d < 0) return ops.Clone(op, op.operands);
-  const Form form = FormOf(op.instr);
+  const Form form = *TriangularSolveFormOf(op.instr);
   const Turns turns = TurnsOf(form, matrix, d);
   LocalSolve solve(ops, op, turns, d);
   const bool own = d == EquationDim(form, matrix.rank());

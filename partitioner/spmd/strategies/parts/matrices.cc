@@ -52,5 +52,13 @@ InstrId MultiplyMatrices(GraphBuilder& b, InstrId x, int x_dim, InstrId y, int y
   return b.Dot(x, y, attrs);
 }
 
+LocalIds EmitOfBlock(OpBuilder& ops, const LocalOp& op, const LocalIds& operands,
+                     absl::Span<const int64_t> dims) {
+  LocalOp of_block = op;
+  of_block.operands = operands;
+  of_block.result_shapes[0] = ops.context().WithDims(op.result_shapes[0], dims);
+  return StrategyOf(op.instr.opcode).emit(ops, of_block);
+}
+
 }  // namespace internal
 }  // namespace shardcall

@@ -4,7 +4,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_STRATEGIES_PARTS_MATRICES_H_
 
 #include "shardcall/partitioner/ir/build/builder.h"
-#include "shardcall/partitioner/spmd/localize/emitter.h"
+#include "shardcall/partitioner/spmd/localize/op_builder.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -22,6 +22,11 @@ InstrId WithUnitsBehind(GraphBuilder& b, InstrId x, InstrId rows);
 // The products of matrices of x and y, of which dimensions x_dim and y_dim, each one of the last
 // two, are summed over: in full precision. The rows of a product are the other dimension of x.
 InstrId MultiplyMatrices(GraphBuilder& b, InstrId x, int x_dim, InstrId y, int y_dim);
+
+// The op on these operands, as its own strategy emits it; its first result has the dimensions
+// `dims`, the others have those that the local op has.
+LocalIds EmitOfBlock(OpBuilder& ops, const LocalOp& op, const LocalIds& operands,
+                     absl::Span<const int64_t> dims);
 
 }  // namespace internal
 }  // namespace shardcall
