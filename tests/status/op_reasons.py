@@ -38,8 +38,6 @@ TREATED = {
 DYNAMIC = 'a value of dynamic shape is whole on every device; its sizes are known at run time only'
 BITCAST = ('it is made where layouts are assigned, after partitioning. Not done: as a reshape, if '
            'layouts are row-major')
-FACTORED = 'Not done: by blocks, which sends about half of it, in 8 steps, each after the last'
-SOLVED = 'Not done: substitution by blocks, which sends as much as y has, in 8 steps'
 STEPS = ('no identity is known for a shard to start with. Not done: start with its first row, if '
          'the computation is associative')
 CARRIES = 'every device makes the last carries, whole'
@@ -65,10 +63,6 @@ REASONS = {
     ('ragged-dot', 'groups'): SIZES,
     ('ragged-dot', 'sizes'): SIZES,
     ('scaled-dot', 'blocks'): 'to add up products of whole operands sends more',
-    ('cholesky', 'row'): FACTORED,
-    ('cholesky', 'column'): FACTORED,
-    ('triangular-solve', 'row'): SOLVED,
-    ('triangular-solve', 'column'): SOLVED,
     ('gather', 'rows+lookups'): 'a lookup may be of any device\'s rows; the lookups are few',
     ('scatter', 'updates'): ANY_ROW,
     ('scatter', 'few'): ANY_ROW,

@@ -270,6 +270,11 @@ void RuleChooser::OfferAmong(const OpQuery& op, const Strategy& strategy, const 
         proposed.push_back({general, std::move(further)});
       }
     }
+    if (strategy.propose != nullptr) {
+      for (FactorAssignment& further : strategy.propose(rule, allowed, leading, a)) {
+        proposed.push_back({&strategy, std::move(further)});
+      }
+    }
     if (absl::c_linear_search(*tried, a)) continue;
     tried->push_back(std::move(a));
     consider(strategy, tried->back());

@@ -141,7 +141,7 @@ TEST(Matrices, LargeSystemsAreSolvedByBlocks) {
       VerifyFamily({.text = System({.left = left, .transpose = transpose, .every = 64}),
                     .sizes = {{{'A', 256}, {'B', 32}}, {{'A', 250}, {'B', 40}}},
                     .meshes = {{{4, 2}}},
-                    .max_cases = 20});
+                    .max_cases = 12});
     }
   }
 }
@@ -189,7 +189,7 @@ TEST(Matrices, LargeOnesAreFactoredByBlocks) {
     VerifyFamily({.text = Factor("f64", lower),
                   .sizes = {{{'A', 256}}, {{'A', 230}}},
                   .meshes = {{{4, 2}}},
-                  .max_cases = 20});
+                  .max_cases = 10});
   }
 }
 
@@ -207,7 +207,7 @@ TEST(Matrices, CallsOfLapackTakeThemByBlocks) {
     for (bool lower : {true, false}) {
       VerifyFamily({.text = Factor(type, lower, true),
                     .sizes = {{{'A', 24}}, {{'A', 10}}},
-                    .max_cases = 60});
+                    .max_cases = 32});
       for (const absl::string_view transpose : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
         VerifyFamily({.text = System({.type = type,
                                       .left = lower == (transpose[0] == 'T'),
@@ -216,7 +216,7 @@ TEST(Matrices, CallsOfLapackTakeThemByBlocks) {
                                       .transpose = transpose,
                                       .as_call = true}),
                       .sizes = {{{'A', 24}, {'B', 3}}, {{'A', 10}, {'B', 2}}},
-                      .max_cases = 40});
+                      .max_cases = 20});
       }
     }
   }

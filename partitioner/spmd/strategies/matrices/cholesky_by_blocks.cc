@@ -63,6 +63,19 @@ bool Complete(const OpQuery& op, Candidate* c) {
   return true;
 }
 
+double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
+               const Decision& d) {
+  const Sharding& s = *d.operands[0];
+  const int64_t turns = s.num_shards(ShardedDim(*CholeskyFormOf(instr), s.rank()));
+  return SecondsOfTurns(turns, cost, module, instr, d);
+}
+
+// Columns move to rows.
+Assignments Propose(const ShardingRule& rule, const IndexSet& allowed,
+                    absl::Span<const LeadingState> leading, const FactorAssignment& from) {
+  return kMovedStrategy.propose(rule, allowed, leading, from);
+}
+
 // The factor of a device's own rows.
 class LocalFactor {
  public:
@@ -188,6 +201,8 @@ constexpr Strategy kCholeskyByBlocksStrategy{.name = "Cholesky factor by blocks"
                                              .rule = Rule,
                                              .crosses = Crosses,
                                              .complete = Complete,
+                                             .seconds = Seconds,
+                                             .propose = Propose,
                                              .emit = Emit};
 
 }  // namespace internal

@@ -52,8 +52,12 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   dims[d] = {f};
   dims[2 * rank - 3 - d] = {other};
   rule->factors[f].kind = FactorKind::kPermutation;
-  // Right sides are independent, whatever the rule of a target says.
-  rule->factors[rule->operands[1].dims[free][0]].kind = FactorKind::kPassThrough;
+  // Right sides are independent, and where they are there are the results, whatever the rule of a
+  // call says.
+  const int g = rule->operands[1].dims[free][0];
+  rule->factors[g].kind = FactorKind::kPassThrough;
+  rule->results[0].dims[solved] = {f};
+  rule->results[0].dims[free] = {g};
   return true;
 }
 
@@ -86,6 +90,12 @@ bool Complete(const OpQuery& op, Candidate* c) {
     }
   }
   return true;
+}
+
+double Seconds(const CostModel& cost, const Module& module, const Instruction& instr,
+               const Decision& decision) {
+  const Sharding& s = *decision.operands[0];
+  return SecondsOfTurns(s.num_shards(ShardedDim(s)), cost, module, instr, decision);
 }
 
 // Of one device.
@@ -184,6 +194,7 @@ constexpr Strategy kSolveByBlocksStrategy{.name = "substitution by blocks",
                                           .rule = Rule,
                                           .crosses = Crosses,
                                           .complete = Complete,
+                                          .seconds = Seconds,
                                           .emit = Emit};
 
 }  // namespace internal

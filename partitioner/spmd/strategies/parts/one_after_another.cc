@@ -106,6 +106,12 @@ InstrId SumOfEarlierTurns(Emitter& e, InstrId x, const Turns& turns, int64_t tur
   return x;
 }
 
+double SecondsOfTurns(int64_t turns, const CostModel& cost, const Module& module,
+                      const Instruction& instr, const Decision& decision) {
+  return static_cast<double>(turns) *
+         StrategySeconds(StrategyOf(instr.opcode), cost, module, instr, decision);
+}
+
 void AddToLaterTurns(const OpQuery& op, const BaseMesh& mesh, double bytes, const Turns& turns,
                      int64_t turn, Candidate* c) {
   Add(op, mesh, bytes, turns, turns.size - turn, c);

@@ -33,6 +33,9 @@ InstrId ToLaterTurns(Emitter& e, InstrId x, const Turns& turns, int64_t turn);
 // is zero on those with later turns.
 InstrId SumOfEarlierTurns(Emitter& e, InstrId x, const Turns& turns, int64_t turn);
 
+// Strategy::seconds of an op that goes over its shards in each of so many turns.
+double SecondsOfTurns(int64_t turns, const CostModel& cost, const Module& module,
+                      const Instruction& instr, const Decision& decision);
 // Charges the candidate with one of these, of a value of `bytes` bytes on each device.
 void AddToLaterTurns(const OpQuery& op, const BaseMesh& mesh, double bytes, const Turns& turns,
                      int64_t turn, Candidate* c);
