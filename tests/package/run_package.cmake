@@ -14,6 +14,8 @@ function(step)
   set(out "${out}" PARENT_SCOPE)
 endfunction()
 
+# The programs run for milliseconds, and optimizing them would take most of this test.
+set(RELEASE -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG")
 file(REMOVE_RECURSE ${WORK})
 # The C++ programs of pages, as they stand there: a page's first block of C++ is
 # WORK/pages/NAME.cc.
@@ -40,11 +42,11 @@ first_block(partitioner/custom_call/README.md target)
 
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE} -B ${WORK}/build
-     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix ${RELEASE}
      -DPAGES=${WORK}/pages)
 step(${CMAKE_COMMAND} --build ${WORK}/build)
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c
-     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix ${RELEASE})
 step(${CMAKE_COMMAND} --build ${WORK}/build_c)
 set(plugin ${WORK}/build_c/liboutside_plugin.so)
 foreach(program outside_shardcall outside_shared)
@@ -72,7 +74,7 @@ endif()
 # nothing else of the tree.
 file(COPY ${SOURCE}/../../examples DESTINATION ${WORK})
 step(${CMAKE_COMMAND} -G Ninja -S ${WORK}/examples -B ${WORK}/build_examples
-     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix ${RELEASE})
 step(${CMAKE_COMMAND} --build ${WORK}/build_examples)
 foreach(program register_target register_batch_dims register_callbacks build_program subtract
         own_collective "run_program;${WORK}/examples/programs/ring_attention")
@@ -99,7 +101,7 @@ endif()
 
 # A project whose folders and targets have the names of ours.
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_collide
-     -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/prefix ${RELEASE})
 step(${CMAKE_COMMAND} --build ${WORK}/build_collide)
 step(${WORK}/build_collide/collide)
 file(READ ${BUILD}/CMakeCache.txt cache)
@@ -124,7 +126,7 @@ if(NOT archives MATCHES "libshardcall_sharding[.]a$" OR archives MATCHES ";")
   message(FATAL_ERROR "after the build of one library these are installed: ${archives}")
 endif()
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_part -DPLUGIN_ALONE=ON
-     -DCMAKE_PREFIX_PATH=${WORK}/part -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/part ${RELEASE})
 step(${CMAKE_COMMAND} --build ${WORK}/build_c_part)
 execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_part_all
                         -DCMAKE_PREFIX_PATH=${WORK}/part
@@ -184,7 +186,7 @@ file(COPY ${WORK}/prefix DESTINATION ${WORK}/c_alone)
 file(GLOB archives ${WORK}/c_alone/prefix/lib*/*.a ${WORK}/c_alone/prefix/lib*/*/*.a)
 file(REMOVE ${archives})
 step(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/c -B ${WORK}/build_c_alone
-     -DCMAKE_PREFIX_PATH=${WORK}/c_alone/prefix -DCMAKE_BUILD_TYPE=Release)
+     -DCMAKE_PREFIX_PATH=${WORK}/c_alone/prefix ${RELEASE})
 execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/collide -B ${WORK}/build_no_static
                         -DCMAKE_PREFIX_PATH=${WORK}/c_alone/prefix
                 RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE out)
