@@ -12,6 +12,23 @@
 namespace shardcall {
 inline namespace internal {
 
+namespace {
+
+// Whether both leave a value as the same sum over devices, and shard it alike.
+bool AreSameSum(const ShardingConstraint* a, const ShardingConstraint* b) {
+  if (a == nullptr || b == nullptr || a->unreduced.empty() || a->unreduced != b->unreduced ||
+      a->unreduced_op != b->unreduced_op || a->mesh != b->mesh ||
+      a->dims.size() != b->dims.size()) {
+    return false;
+  }
+  for (size_t d = 0; d < a->dims.size(); ++d) {
+    if (a->dims[d].axes != b->dims[d].axes) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void PropagationEngine::Impose(LeafId leaf, ShardingConstraint constraint, Imposed source) {
   imposed_constraints_.push_back(std::move(constraint));
   constraint_[leaf.value] = &imposed_constraints_.back();
@@ -21,7 +38,8 @@ void PropagationEngine::Impose(LeafId leaf, ShardingConstraint constraint, Impos
 // A constraint on what a loop's body yields holds for the value that the loop carries, too: its
 // author means the next iteration and the loop's result. Otherwise uses within the body could shard
 // a value that is said to be replicated. A dimension without axes stays open unless the value is
-// known to begin whole there, so that no value that begins sharded is gathered for it.
+// known to begin whole there, so that no value that begins sharded is gathered for it. A sum over
+// devices is carried as one if it begins so, too.
 void PropagationEngine::ConstrainCarried() {
   const Module& m = program_.module;
   for (int k = 0; k < m.num_instructions(); ++k) {
@@ -35,8 +53,14 @@ void PropagationEngine::ConstrainCarried() {
       const LeafId first = program_.leaves.canonical(init, flat);
       const ShardingConstraint* c = constraint_[yielded.value];
       if (c == nullptr || constraint_[carried.value] != nullptr || c->maximal_device >= 0) continue;
-      if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity ||
-          !c->unreduced.empty()) {
+      if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity) {
+        continue;
+      }
+      if (!c->unreduced.empty()) {
+        if (!AreSameSum(c, constraint_[first.value])) continue;
+        ShardingConstraint sum = *c;
+        sum.shard_as = sum.shard_like = -1;
+        Impose(carried, std::move(sum), {yielded, loop});
         continue;
       }
       ShardingConstraint own = *c;
@@ -145,10 +169,32 @@ void PropagationEngine::ConstrainBranches() {
   }
 }
 
+// Where all branches end with the same sum over devices, the result is that sum.
+bool PropagationEngine::ConstrainBranchSum(InstrId id, int flat) {
+  const Module& m = program_.module;
+  const ShardingConstraint* sum = nullptr;
+  LeafId from;
+  for (CompId branch : CalledComputations(m, m.instr(id))) {
+    const LeafId root = program_.leaves.canonical(m.comp(branch).root, flat);
+    const ShardingConstraint* c = constraint_[root.value];
+    if (!AreSameSum(c, sum == nullptr ? c : sum)) return false;
+    sum = c;
+    from = root;
+  }
+  if (sum == nullptr) return false;
+  ShardingConstraint own = *sum;
+  own.shard_as = own.shard_like = -1;
+  const LeafId result = program_.leaves.canonical(id, flat);
+  Impose(result, std::move(own), {from, id});
+  branch_results_.insert(result);
+  return true;
+}
+
 void PropagationEngine::ConstrainBranchResult(InstrId id, int flat) {
   const LeafId result = program_.leaves.canonical(id, flat);
   const Shape* shape = program_.LeafShape(result);
   if (!shape->IsArray() || constraint_[result.value] != nullptr) return;
+  if (ConstrainBranchSum(id, flat)) return;
   const BranchResult ends = ResultOfBranches(id, flat);
   const auto differs = [&](const BranchResult::Source& s) {
     return s.sharding != ends.roots[0].sharding;

@@ -91,6 +91,7 @@ class PropagationEngine {
   bool BeginsWhole(LeafId first, size_t dim) const;
   void ConstrainBranches();
   void ConstrainBranchResult(InstrId id, int flat);
+  bool ConstrainBranchSum(InstrId id, int flat);
   BranchResult ResultOfBranches(InstrId id, int flat) const;
   const Sharding* Joined(const Sharding* first, const BranchResult& ends) const;
   const Sharding* ShardingOf(LeafId leaf, const ShardingConstraint& c) const;

@@ -4,16 +4,20 @@
 #include <optional>
 
 #include "shardcall/partitioner/ir/analysis/value_range.h"
+#include "shardcall/partitioner/ir/known_targets.h"
 
 namespace shardcall {
 inline namespace internal {
 namespace {
 
-// Skips copies, reshapes, and elements of tuples that are in the same computation.
+// Skips copies, reshapes, annotations, and elements of tuples that are in the same computation.
 InstrId LookThrough(const Module& m, InstrId id) {
   for (;;) {
     const Instruction& i = m.instr(id);
-    if (i.opcode == Opcode::kCopy || i.opcode == Opcode::kReshape) {
+    // On meshes with explicit axes JAX annotates the counters of its loops, too.
+    const bool is_same = i.opcode == Opcode::kCopy || i.opcode == Opcode::kReshape ||
+                         HasTrait(KnownTargetOf(i), kIsIdentity);
+    if (is_same && !m.operands(i).empty()) {
       id = m.operand(id, 0);
     } else if (i.opcode == Opcode::kGetTupleElement &&
                m.instr(m.operand(id, 0)).opcode == Opcode::kTuple) {

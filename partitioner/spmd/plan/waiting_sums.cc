@@ -104,7 +104,10 @@ bool WaitingSums::PlanPassed(InstrId id, const ShardingRule& rule) {
   const auto operands = module_.operands(id);
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
     const Sharding* const stored = StoredSum(operands[k]);
-    if (stored == nullptr || !Passes(id, k)) continue;
+    // A part of a sum may be replaced by that of another one.
+    const bool replaces = k == 1 && HasTrait(module_.instr(id).opcode, kReplacesPart) &&
+                          StoredSum(operands[0]) == stored;
+    if (stored == nullptr || !(replaces || Passes(id, k))) continue;
     const Decision* passed = OnPartial(id, rule, k, stored, nullptr);
     if (passed == nullptr || passed->produced[0] != wanted) continue;
     Set(id, passed);

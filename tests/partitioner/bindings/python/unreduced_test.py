@@ -129,6 +129,35 @@ class UnreducedTest(unittest.TestCase):
 
         self.each(case, ['a=4,b=2'])
 
+    def test_loops_carry_and_stack_sums_and_branches_end_with_them(self):
+        """Gradients of micro-batches are reduced after the loop, by whoever wants the whole."""
+        rows, total = P(None, 'a', None), P(None, None, unreduced={'a'})
+
+        def product(row):
+            return jnp.einsum('bi,bj->ij', row, row, out_sharding=total)
+
+        def zero():
+            return jax.reshard(jnp.zeros((4, 4)), total)
+
+        def added(x):
+            return jax.lax.scan(lambda c, row: (c + product(row), None), zero(), x)[0]
+
+        def stacked(x):
+            return jax.lax.scan(lambda c, row: (c, product(row)), 0., x)[1]
+
+        def branches(x, which):
+            return jax.lax.cond(which, lambda: product(x[0]), lambda: product(x[1]))
+
+        each = np.einsum('kbi,kbj->kij', whole(6, 8, 4), whole(6, 8, 4))
+        for f, others, want in ((added, (), each.sum(0)), (stacked, (), each),
+                                (branches, (True,), each[0]), (branches, (False,), each[1])):
+            for name in ('a=4,b=2', 'a=2,b=4, other devices'):
+                with self.subTest(f=f.__name__, mesh=name), jax.set_mesh(mesh(name)):
+                    made = self.ours(f, jax.device_put(whole(6, 8, 4), rows), *others)
+                    self.assertEqual(made.sharding.spec.unreduced, {'a'})
+                    done = sj.jit(lambda y: jax.reshard(y, P()), strict=True)(made)
+                    np.testing.assert_array_equal(done, want)
+
     def test_a_manual_region_reduces_it(self):
         def case(kind, reduce, reference):
             x = jax.device_put(whole(8, 4), P('a', 'b'))
