@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the LAPACK targets: batch dimensions are sharded, and the right sides of systems. Each
-// matrix must be whole; strategies for those of matrix_calls.h take it by blocks.
-#include <iterator>
+// Rules of the LAPACK targets: only batch dimensions are sharded, since each matrix must be whole,
+// whatever its layout is. Strategies take those of matrix_calls.h by blocks.
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -21,8 +19,6 @@ struct Routine {
   // Types in terms of T, the routine's own type. A check calls the routine with `config`.
   absl::string_view types, config = {};
   absl::string_view complex_rule = {}, complex_types = {};  // where the results differ
-  absl::string_view when =
-      {};  // the attributes of calls with that rule; rows of a name are together
 };
 
 constexpr Routine kRoutines[] = {
@@ -30,18 +26,11 @@ constexpr Routine kRoutines[] = {
     {"geqrf", "", "... m n -> ... m n, ... k", "mnk", "T -> T, T"},
     {"geqp3", "", "... m n, ... n -> ... m n, ... n, ... k", "mnk", "T, s32 -> T, s32, T"},
     {"orgqr", "ungqr", "... m n, ... k -> ... m n", "mnk", "T, T -> T"},
-    {"ormqr", "unmqr", "... a k, ... k, ... m n -> ... m n", "akm", "T, T, T -> T", "{left = true}",
-     "", "", "{left = true}"},
-    {"ormqr", "unmqr", "... a k, ... k, ... m n -> ... m n", "akn", "T, T, T -> T",
-     "{left = false}", "", "", "{left = false}"},
+    {"ormqr", "unmqr", "... a k, ... k, ... m n -> ... m n", "akmn", "T, T, T -> T"},
     {"potrf", "", "... m n -> ... m n, ...", "mn", "T -> T, s32", "{uplo = 76 : ui8}"},
-    {"trsm", "", "... a c, ... m n -> ... m n", "acm", "T, T -> T",
-     "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 78 : ui8, diag = 85 : ui8}", "", "",
-     "{side = 76 : ui8}"},
-    {"trsm", "", "... a c, ... m n -> ... m n", "acn", "T, T -> T",
-     "{side = 82 : ui8, uplo = 76 : ui8, trans_x = 78 : ui8, diag = 85 : ui8}", "", "",
-     "{side = 82 : ui8}"},
-    {"gtsv", "", "... m, ... m, ... m, ... m n -> ... m, ... m, ... m, ... m n, ...", "m",
+    {"trsm", "", "... a c, ... m n -> ... m n", "acmn", "T, T -> T",
+     "{side = 76 : ui8, uplo = 76 : ui8, trans_x = 78 : ui8, diag = 85 : ui8}"},
+    {"gtsv", "", "... m, ... m, ... m, ... m n -> ... m, ... m, ... m, ... m n, ...", "mn",
      "T, T, T, T -> T, T, T, T, s32"},
     {"syevd", "heevd", "... m n -> ... m n, ... k, ...", "mnk", "T -> T, real(T), s32",
      "{mode = 86 : ui8, uplo = 76 : ui8}"},
@@ -75,35 +64,22 @@ std::string TypesFor(absl::string_view types, char letter) {
   return absl::StrReplaceAll(types, {{"real(T)", part}, {"complex(T)", whole}, {"T", name}});
 }
 
-absl::StatusOr<RuleAlternative> RuleOf(const Routine& routine, char type, bool complex) {
-  RuleAlternative one;
-  one.text.rule = std::string(complex ? Or(routine.complex_rule, routine.rule) : routine.rule);
-  for (char f : routine.whole) one.text.need_replication.push_back(std::string(1, f));
-  one.types = TypesFor(complex ? Or(routine.complex_types, routine.types) : routine.types, type);
-  if (!routine.config.empty()) one.example_configs.emplace_back(routine.config);
-  if (!routine.when.empty()) {
-    SHARDCALL_ASSIGN_OR_RETURN(one.when, AttributeConditionsOf(routine.when));
-  }
-  return one;
-}
-
 }  // namespace
 
 absl::Status RegisterLapackTargets(TargetRegistry& registry) {
-  for (size_t first = 0, end; first < std::size(kRoutines); first = end) {
-    end = first + 1;
-    while (end < std::size(kRoutines) && kRoutines[end].real == kRoutines[first].real) ++end;
+  for (const Routine& routine : kRoutines) {
     for (const char type : {'s', 'd', 'c', 'z'}) {
       const bool complex = type == 'c' || type == 'z';
-      std::vector<RuleAlternative> rules;
-      for (size_t k = first; k < end; ++k) {
-        SHARDCALL_ASSIGN_OR_RETURN(rules.emplace_back(), RuleOf(kRoutines[k], type, complex));
-      }
-      const absl::string_view name =
-          complex ? Or(kRoutines[first].complex, kRoutines[first].real) : kRoutines[first].real;
+      RuleAlternative one;
+      one.text.rule = std::string(complex ? Or(routine.complex_rule, routine.rule) : routine.rule);
+      for (char f : routine.whole) one.text.need_replication.push_back(std::string(1, f));
+      one.types =
+          TypesFor(complex ? Or(routine.complex_types, routine.types) : routine.types, type);
+      if (!routine.config.empty()) one.example_configs.emplace_back(routine.config);
+      const absl::string_view name = complex ? Or(routine.complex, routine.real) : routine.real;
       SHARDCALL_RETURN_IF_ERROR(
           registry.RegisterRules(absl::StrCat("lapack_", std::string(1, type), name, "_ffi"),
-                                 std::move(rules), "", "built in"));
+                                 {std::move(one)}, "", "built in"));
     }
   }
   return absl::OkStatus();

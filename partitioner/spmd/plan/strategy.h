@@ -86,7 +86,8 @@ extern const Strategy kConvolutionSumStrategy, kCumulativeStrategy, kSliceSumStr
 extern const Strategy kEndsOfLineStrategy, kSliceStridedStrategy, kSortOfLineStrategy;
 extern const Strategy kFftOfDimsStrategy, kFftOfLineStrategy, kFftOfRealLineStrategy;
 extern const Strategy kConcatenateThroughStrategy, kPadThroughStrategy, kSliceThroughStrategy;
-extern const Strategy kCholeskyByBlocksStrategy, kPlacedUpdateStrategy, kSolveByBlocksStrategy;
+extern const Strategy kCholeskyByBlocksStrategy, kPlacedUpdateStrategy;
+extern const Strategy kRightSidesStrategy, kSolveByBlocksStrategy;
 extern const Strategy kMovedStrategy, kReshapeExchangeStrategy, kRotateStrategy;
 
 }  // namespace internal

@@ -117,6 +117,8 @@ std::string System(const SystemForm& form) {
                 type);
 }
 
+constexpr int64_t kN = 4096, kShards = 8;
+
 const std::vector<Sizes> kMatrices = {
     {{'A', 24}, {'B', 3}}, {{'A', 12}, {'B', 4}}, {{'A', 10}, {'B', 1}}, {{'A', 1}, {'B', 2}}};
 
@@ -222,6 +224,25 @@ TEST(Matrices, CallsOfLapackTakeThemByBlocks) {
   }
 }
 
+TEST(Matrices, RightSidesOfCallsAreSharded) {
+  for (const bool left : {true, false}) {
+    const char* const right = left ? "f64[64,32]{0,1}" : "f64[32,64]{0,1}";
+    const char* const sharding = left ? "{devices=[1,8]<=[8]}" : "{devices=[8,1]<=[8]}";
+    const auto p = Done(
+        absl::StrCat(
+            "  a = f64[64,64] parameter(0)\n  b = ", right, " parameter(1), sharding=", sharding,
+            "\n  ROOT x = ", right,
+            " custom-call(a, b), custom_call_target=\"lapack_dtrsm_ffi\", "
+            "operand_layout_constraints={f64[64,64]{0,1}, ",
+            right,
+            "}, api_version=API_VERSION_TYPED_FFI, backend_config={side = ", Code(left ? 'L' : 'R'),
+            " : ui8, uplo = 76 : ui8, trans_x = 78 : ui8, diag = 85 : ui8}, sharding=", sharding,
+            "\n"),
+        kShards);
+    EXPECT_EQ(TotalBytesMoved(p->local), 0);
+  }
+}
+
 // LAPACK's status is the order of the first minor that is not positive definite.
 TEST(Matrices, TheStatusOfAFactorIsThatOfTheWhole) {
   for (int at : {0, 1, 6, 13, 21, 22}) {
@@ -257,8 +278,6 @@ ENTRY main {
     EXPECT_EQ(CountOpcode(**p, Opcode::kTriangularSolve), 3);
   }
 }
-
-constexpr int64_t kN = 4096, kShards = 8;
 
 TEST(Matrices, AFactorSendsASixthOfTheMatrix) {
   for (bool lower : {true, false}) {

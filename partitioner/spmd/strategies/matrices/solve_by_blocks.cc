@@ -37,6 +37,14 @@ int EquationDim(const Form& form, int rank) {
   return form.left != form.transposed ? rank - 2 : rank - 1;
 }
 
+// Right sides are independent, and where they are there are the results, whatever the rule of a
+// call says. `free`: their dimension.
+void LetRightSidesPass(int free, ShardingRule* rule) {
+  const int g = rule->operands[1].dims[free][0];
+  rule->factors[g].kind = FactorKind::kPassThrough;
+  rule->results[0].dims[free] = {g};
+}
+
 bool Rule(const OpQuery& op, ShardingRule* rule) {
   const std::optional<Form> form = TriangularSolveFormOf(op.instr());
   if (!form.has_value()) return false;
@@ -52,12 +60,19 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   dims[d] = {f};
   dims[2 * rank - 3 - d] = {other};
   rule->factors[f].kind = FactorKind::kPermutation;
-  // Right sides are independent, and where they are there are the results, whatever the rule of a
-  // call says.
-  const int g = rule->operands[1].dims[free][0];
-  rule->factors[g].kind = FactorKind::kPassThrough;
   rule->results[0].dims[solved] = {f};
-  rule->results[0].dims[free] = {g};
+  LetRightSidesPass(free, rule);
+  return true;
+}
+
+// Of a call whose matrix is whole.
+bool RightSidesRule(const OpQuery& op, ShardingRule* rule) {
+  const std::optional<Form> form = TriangularSolveFormOf(op.instr());
+  if (!form.has_value() || op.shapes[1]->num_elements() == 0) return false;
+  const int rank = op.shapes[0]->rank(), free = 2 * rank - 3 - SolvedDim(*form, rank);
+  if (!op.operands[1]->IsDimSharded(free) && !op.wanted[0]->IsDimSharded(free)) return false;
+  *rule = *op.rule;
+  LetRightSidesPass(free, rule);
   return true;
 }
 
@@ -188,8 +203,14 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   return {own ? solve.WithOwnEquations() : solve.WithOwnUnknowns()};
 }
 
+LocalIds EmitRightSides(OpBuilder& ops, const LocalOp& op) {
+  return StrategyOf(op.instr.opcode).emit(ops, op);
+}
+
 }  // namespace
 
+constexpr Strategy kRightSidesStrategy{
+    .name = "independent right sides", .rule = RightSidesRule, .emit = EmitRightSides};
 constexpr Strategy kSolveByBlocksStrategy{.name = "substitution by blocks",
                                           .rule = Rule,
                                           .crosses = Crosses,

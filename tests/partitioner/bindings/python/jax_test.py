@@ -500,6 +500,8 @@ class JaxTest(unittest.TestCase):
         self.assertEqual(sj.explain(ours.trace(self.x)).count(), 0)
         with self.assertRaises(TypeError):
             sj.explain(ours.lower(self.x), self.x)
+        with self.assertRaisesRegex(TypeError, 'expected a function, or what its `trace`'):
+            sj.explain(ours.lower(self.x).compile())
         mine = sj.jit(lambda x: jax.ffi.ffi_call('mine', jax.ShapeDtypeStruct(x.shape, x.dtype))(x),
                       rules={'mine': 'a b -> a b'},
                       out_shardings=sharded('data', 'model')).lower(self.x)

@@ -233,6 +233,9 @@ def _program(function, args, kwargs, given):
     settings = settings_of(function, given)
     own = isinstance(function, (Jitted, Traced, Lowered))
     inner = function._wrapped if own else function
+    if isinstance(inner, jax.stages.Compiled):
+        raise TypeError('a Compiled has no program to partition any more: expected a function, or '
+                        'what its `trace` or `lower` gives')
     if isinstance(inner, (jax.stages.Traced, jax.stages.Lowered)):
         if args or kwargs:
             raise TypeError(f'a {type(inner).__name__} has its arguments: expected no others')
