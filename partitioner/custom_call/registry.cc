@@ -142,8 +142,9 @@ absl::Status TargetRegistry::Add(TargetRule rule) {
   const auto state = state_.Lock();
   const auto known = state->rules.find({rule.target, rule.backend_config});
   const TargetRule* const before = known == state->rules.end() ? nullptr : known->second.get();
-  if (before != nullptr && Equal(*before, rule)) return absl::OkStatus();
-  // Of what somebody says and a default, the former holds.
+  // Of what somebody says and a default, the former holds, also if both say the same.
+  const bool said = before != nullptr && before->source != kDefaultSource;
+  if (said && Equal(*before, rule)) return absl::OkStatus();
   if (before != nullptr && rule.source == kDefaultSource) return absl::OkStatus();
   if (before == nullptr || before->source == kDefaultSource) {
     const std::string target = rule.target;
