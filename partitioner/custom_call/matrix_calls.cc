@@ -44,16 +44,28 @@ bool IsByColumns(const Shape* matrices) {
          order[1] == rank - 1;
 }
 
-// The row of a typed call's target; null for all else.
+bool IsSquare(const Shape* matrices) {
+  const int rank = matrices->rank();
+  return matrices->dim(rank - 2) == matrices->dim(rank - 1);
+}
+
+// The row of a typed call's target, which has so many operands and results; null for all else.
 template <typename Row, size_t n>
-const Row* RowOf(const Row (&rows)[n], const Instruction& instr) {
+const Row* RowOf(const Row (&rows)[n], const Instruction& instr, size_t operands, int results) {
   if (instr.opcode != Opcode::kCustomCall) return nullptr;
   const auto& attrs = instr.as<CustomCallAttrs>();
-  if (attrs.api_version != kTypedFfiCall || !attrs.has_layout_constraints) return nullptr;
-  for (const Shape* operand : attrs.operand_layouts) {
-    if (!IsByColumns(operand)) return nullptr;
+  if (attrs.api_version != kTypedFfiCall || attrs.operand_layouts.size() != operands ||
+      instr.shape->num_leaves() != results) {
+    return nullptr;
   }
-  if (!IsByColumns(instr.shape->leaf(0))) return nullptr;
+  for (const Shape* operand : attrs.operand_layouts) {
+    if (!operand->IsArray() || !IsByColumns(operand)) return nullptr;
+  }
+  const Shape* const first = instr.shape->leaf(0);
+  if (!first->IsArray() || !IsByColumns(first) || !IsSquare(attrs.operand_layouts[0]) ||
+      first->dims() != attrs.operand_layouts[operands - 1]->dims()) {
+    return nullptr;
+  }
   for (const Row& row : rows) {
     if (IsNamed(attrs.target, row.name)) return &row;
   }
@@ -70,8 +82,12 @@ bool Holds(const Instruction& instr, absl::string_view attributes) {
 
 std::optional<CholeskyForm> CholeskyFormOf(const Instruction& instr) {
   if (instr.opcode == Opcode::kCholesky) return CholeskyForm{instr.as<CholeskyAttrs>().lower};
-  const CholeskyTarget* const row = RowOf(kCholeskyTargets, instr);
+  const CholeskyTarget* const row = RowOf(kCholeskyTargets, instr, 1, 2);
   if (row == nullptr) return std::nullopt;
+  const Shape *factor = instr.shape->leaf(0), *status = instr.shape->leaf(1);
+  if (status->element_type() != ElementType::kS32 || status->rank() != factor->rank() - 2) {
+    return std::nullopt;
+  }
   return CholeskyForm{Holds(instr, row->lower), true};
 }
 
@@ -82,10 +98,15 @@ std::optional<TriangularSolveForm> TriangularSolveFormOf(const Instruction& inst
     return TriangularSolveForm{attrs.left_side, attrs.lower,
                                adjoint || attrs.transpose_a == "TRANSPOSE", adjoint};
   }
-  const SolveTarget* const row = RowOf(kSolveTargets, instr);
+  const SolveTarget* const row = RowOf(kSolveTargets, instr, 2, 1);
   if (row == nullptr) return std::nullopt;
-  const bool adjoint = Holds(instr, row->adjoint);
-  return TriangularSolveForm{Holds(instr, row->left), Holds(instr, row->lower),
+  const bool adjoint = Holds(instr, row->adjoint), left = Holds(instr, row->left);
+  const Shape *matrix = instr.as<CustomCallAttrs>().operand_layouts[0], *x = instr.shape->leaf(0);
+  const int rank = x->rank();
+  if (matrix->rank() != rank || matrix->dim(rank - 1) != x->dim(left ? rank - 2 : rank - 1)) {
+    return std::nullopt;
+  }
+  return TriangularSolveForm{left, Holds(instr, row->lower),
                              adjoint || Holds(instr, row->transposed), adjoint};
 }
 

@@ -190,6 +190,8 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   const FrontendAttributes* frontend = call ? instr.frontend : nullptr;
   const absl::string_view config = call ? instr.backend_config : absl::string_view();
   const absl::Span<const InstrId> operands = m.operands(instr);
+  // What a call means may depend on its layouts; those of operands are among its attributes.
+  const Shape* const result = call ? instr.shape : instr.shape->bare();
 
   uint64_t hash = static_cast<uint64_t>(instr.opcode) * 4 + maximal * 2 + by_parts;
   hash = MixHash(hash, reinterpret_cast<uintptr_t>(instr.attrs));
@@ -198,11 +200,11 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   for (InstrId o : operands) {
     hash = MixHash(hash, reinterpret_cast<uintptr_t>(m.instr(o).shape->bare()));
   }
-  hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(instr.shape->bare())));
+  hash = FinishHash(MixHash(hash, reinterpret_cast<uintptr_t>(result)));
   const Entry* found = table.Find(hash, [&](const Entry& e) {
     if (e.opcode != instr.opcode || e.maximal != maximal || e.by_parts != by_parts ||
         e.attrs != instr.attrs || e.frontend != frontend || e.config != config ||
-        e.shapes.size() != operands.size() + 1 || e.shapes.back() != instr.shape->bare()) {
+        e.shapes.size() != operands.size() + 1 || e.shapes.back() != result) {
       return false;
     }
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -223,7 +225,7 @@ const RuleTable::Impl::Entry* RuleTable::Impl::Find(InstrId i) {
   e.frontend = frontend;
   e.config = config;
   for (InstrId o : operands) e.shapes.push_back(m.instr(o).shape->bare());
-  e.shapes.push_back(instr.shape->bare());
+  e.shapes.push_back(result);
   Make(i, &e);
   table.Insert(hash, &e);
   return &e;

@@ -59,6 +59,26 @@ TEST(MatrixCalls, RowMajorMatricesAndOtherTargetsAreNotTaken) {
   EXPECT_FALSE(FactorOf("c = f32[4,4] negate(a)").has_value());
 }
 
+TEST(MatrixCalls, CallsWithOtherOperandsAndResultsAreNotTaken) {
+  const absl::string_view rest =
+      "api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8, side = 76 : ui8}";
+  for (const absl::string_view call :
+       {"c = f32[4,4]{0,1} custom-call(a), custom_call_target=\"lapack_spotrf_ffi\", "
+        "operand_layout_constraints={f32[4,4]{0,1}}, ",
+        "c = (f32[4,4]{0,1}, f32[]) custom-call(a), custom_call_target=\"lapack_spotrf_ffi\", "
+        "operand_layout_constraints={f32[4,4]{0,1}}, ",
+        "c = (f32[4,4]{0,1}, s32[]) custom-call(a, b), custom_call_target=\"lapack_spotrf_ffi\", "
+        "operand_layout_constraints={f32[4,4]{0,1}, f32[4,4]{0,1}}, ",
+        "c = f32[4,4]{0,1} custom-call(a), custom_call_target=\"lapack_strsm_ffi\", "
+        "operand_layout_constraints={f32[4,4]{0,1}}, ",
+        "c = f32[2,4]{0,1} custom-call(a, b), custom_call_target=\"lapack_strsm_ffi\", "
+        "operand_layout_constraints={f32[4,4]{0,1}, f32[4,4]{0,1}}, "}) {
+    const Module m = Parsed(absl::StrCat(call, rest));
+    EXPECT_FALSE(CholeskyFormOf(Root(m)).has_value()) << call;
+    EXPECT_FALSE(TriangularSolveFormOf(Root(m)).has_value()) << call;
+  }
+}
+
 TEST(MatrixCalls, SystemsAreThoseThatTheLettersSay) {
   for (const int side : {'L', 'R'}) {
     for (const int triangle : {'L', 'U'}) {

@@ -158,7 +158,7 @@ TEST(Matrices, ComplexSystemsAreSolvedByBlocks) {
   }
 }
 
-// A = L L^H with such an L.
+// A = L L^H with such an L. What is not read is NaN, for a call what it is to keep.
 std::string Factor(absl::string_view type, bool lower, bool as_call = false) {
   std::string op = absl::StrCat("  c = T[#,#] cholesky(a), lower=", lower ? "true" : "false");
   if (as_call) {
@@ -177,11 +177,13 @@ std::string Factor(absl::string_view type, bool lower, bool as_call = false) {
   whole = T[#,#] dot(l, h), lhs_contracting_dims={1}, rhs_contracting_dims={1}
   read = pred[#,#] compare(i, j), direction=)",
                                              lower ? "GE" : "LE", R"(
-  a = T[#,#] select(read, whole, nans)<0:2>
-)",
-                                             op, R"(
+  others_read = pred[#,#] not(read)
+  a = T[#,#] select(read, whole, )",
+                                             as_call ? "entries" : "nans", ")<0:2>\n", op, R"(
   positive = T[#,#] add(c, zeros)
-  ROOT f = T[#,#] select(read, positive, zeros)<1:2>
+  all = pred[#,#] or(read, )",
+                                             as_call ? "others_read" : "read", R"()
+  ROOT f = T[#,#] select(all, positive, zeros)<1:2>
 )"),
                                 type);
 }

@@ -31,6 +31,8 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   if (!form.has_value() || in->num_elements() == 0) return false;
   const int d = ShardedDim(*form, in->rank());
   if (!op.operands[0]->HasShardedDim() && !op.wanted[0]->IsDimSharded(d)) return false;
+  // A program's or a user's rule for a call may have no factor there.
+  if (op.rule->operands[0].dims[d].size() != 1) return false;
   *rule = *op.rule;
   const int f = rule->operands[0].dims[d][0];
   rule->factors[f].kind = FactorKind::kPermutation;
@@ -120,7 +122,8 @@ class LocalFactor {
     const Shape* shape = b_.shape(factor);
     const InstrId above =
         form_.is_call ? next : b_.BroadcastScalar(b_.Zero(shape->element_type()), shape);
-    const InstrId mine = Where(b_, IsTurn(ops_.emitter(), turns_, turn), factor, above);
+    const InstrId diagonal = form_.is_call ? WithAbove(factor, next) : factor;
+    const InstrId mine = Where(b_, IsTurn(ops_.emitter(), turns_, turn), diagonal, above);
     if (last) return mine;
     TriangularSolveAttrs attrs;
     attrs.lower = true;
@@ -143,6 +146,13 @@ class LocalFactor {
     const LocalIds results = EmitOfBlock(ops_, op_, {x}, b_.shape(x)->dims());
     if (form_.is_call) NoteStatus(results[1], turn);
     return lower ? results[0] : Conjugate(b_, TransposeMatrices(b_, results[0]));
+  }
+  // The lower triangle of x, and what `y` has above it.
+  InstrId WithAbove(InstrId x, InstrId y) {
+    const Shape* shape = b_.shape(x);
+    const InstrId row = b_.Iota(ElementType::kS32, shape->dims(), rank_ - 2);
+    const InstrId column = b_.Iota(ElementType::kS32, shape->dims(), rank_ - 1);
+    return b_.Select(b_.Compare(Direction::kGe, row, column), x, y);
   }
   // The order of a minor of a block becomes one of a minor of the whole.
   void NoteStatus(InstrId of_block, int64_t turn) {

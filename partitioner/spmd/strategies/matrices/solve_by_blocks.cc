@@ -37,6 +37,15 @@ int EquationDim(const Form& form, int rank) {
   return form.left != form.transposed ? rank - 2 : rank - 1;
 }
 
+// Whether the last two dimensions of each value have one factor each, as a program's or a user's
+// rule for a call may not say.
+bool HasFactors(const ShardingRule& rule, int rank) {
+  for (const TensorFactors* t : {&rule.operands[0], &rule.operands[1], &rule.results[0]}) {
+    if (t->dims[rank - 2].size() != 1 || t->dims[rank - 1].size() != 1) return false;
+  }
+  return true;
+}
+
 // Right sides are independent, and where they are there are the results, whatever the rule of a
 // call says. `free`: their dimension.
 void LetRightSidesPass(int free, ShardingRule* rule) {
@@ -51,6 +60,7 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   const Shape *matrix = op.shapes[0], *right = op.shapes[1];
   const int rank = matrix->rank(), d = ShardedDim(*op.operands[0]);
   if (d < 0 || matrix->num_elements() == 0 || right->num_elements() == 0) return false;
+  if (!HasFactors(*op.rule, rank)) return false;
   *rule = *op.rule;
   // The unknowns are those of the sharded dimension; the other one is whole.
   const int solved = SolvedDim(*form, rank), free = 2 * rank - 3 - solved;
@@ -71,6 +81,7 @@ bool RightSidesRule(const OpQuery& op, ShardingRule* rule) {
   if (!form.has_value() || op.shapes[1]->num_elements() == 0) return false;
   const int rank = op.shapes[0]->rank(), free = 2 * rank - 3 - SolvedDim(*form, rank);
   if (!op.operands[1]->IsDimSharded(free) && !op.wanted[0]->IsDimSharded(free)) return false;
+  if (!HasFactors(*op.rule, rank)) return false;
   *rule = *op.rule;
   LetRightSidesPass(free, rule);
   return true;
