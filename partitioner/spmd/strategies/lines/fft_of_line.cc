@@ -6,12 +6,11 @@
 //
 // With x[p, q] the element p Q + q, and w(N) = exp(-2 pi i / N), element r + P s of the result is
 //   sum over q of  w(N)^(q r) * (sum over p of x[p, q] w(P)^(p r))  * w(Q)^(q s)
-#include <utility>
-#include <vector>
 
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/lines/fft_parts.h"
+#include "shardcall/partitioner/spmd/strategies/parts/matrices.h"
 #include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
@@ -78,10 +77,7 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   x = FftOfDims(b, emitter.ReshardInside(x, global, by_columns, by_rows), parts, {line + 1});
   x = emitter.ReshardInside(x, global, by_rows, by_columns);
   // Element [r, s] is element r + P s of the result.
-  std::vector<int64_t> swapped(line + 2);
-  for (int d = 0; d < line + 2; ++d) swapped[d] = d;
-  std::swap(swapped[line], swapped[line + 1]);
-  return {b.Reshape(b.Transpose(x, swapped), b.shape(op.operands[0])->dims())};
+  return {b.Reshape(TransposeMatrices(b, x), b.shape(op.operands[0])->dims())};
 }
 
 }  // namespace
