@@ -6,7 +6,6 @@
 //
 // With x[p, q] the element p Q + q, and w(N) = exp(-2 pi i / N), element r + P s of the result is
 //   sum over q of  w(N)^(q r) * (sum over p of x[p, q] w(P)^(p r))  * w(Q)^(q s)
-
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/strategies/lines/fft_parts.h"
