@@ -245,6 +245,24 @@ TEST(Matrices, RightSidesOfCallsAreSharded) {
   }
 }
 
+// Strategies for some targets are asked about the calls of all.
+TEST(Matrices, CallsWithoutOperandsAreNoFactors) {
+  TargetRegistry targets;
+  RuleText rule;
+  rule.rule = " -> a b";
+  ASSERT_TRUE(targets.RegisterRule("made", rule).ok());
+  TextOptions options;
+  options.targets = &targets;
+  const auto p = PartitionText(R"(HloModule m, num_partitions=8
+
+ENTRY main {
+  ROOT c = f32[16,4] custom-call(), custom_call_target="made", sharding={devices=[8,1]<=[8]}
+}
+)",
+                               options);
+  EXPECT_TRUE(p.ok()) << p.status();
+}
+
 // LAPACK's status is the order of the first minor that is not positive definite.
 TEST(Matrices, TheStatusOfAFactorIsThatOfTheWhole) {
   for (int at : {0, 1, 6, 13, 21, 22}) {

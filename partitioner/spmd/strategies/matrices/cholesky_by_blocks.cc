@@ -27,8 +27,9 @@ int ShardedDim(const CholeskyForm& form, int rank) { return form.lower ? rank - 
 
 bool Rule(const OpQuery& op, ShardingRule* rule) {
   const std::optional<CholeskyForm> form = CholeskyFormOf(op.instr());
+  if (!form.has_value()) return false;  // other calls may have no operand
   const Shape* in = op.shapes[0];
-  if (!form.has_value() || in->num_elements() == 0) return false;
+  if (in->num_elements() == 0) return false;
   const int d = ShardedDim(*form, in->rank());
   if (!op.operands[0]->HasShardedDim() && !op.wanted[0]->IsDimSharded(d)) return false;
   // A program's or a user's rule for a call may have no factor there.
