@@ -56,15 +56,13 @@ void PropagationEngine::ConstrainCarried() {
       if (program_.annotation[program_.leaves.instr(yielded).value] != AnnotationKind::kIdentity) {
         continue;
       }
-      if (!c->unreduced.empty()) {
-        if (!AreSameSum(c, constraint_[first.value])) continue;
-        ShardingConstraint sum = *c;
-        sum.shard_as = sum.shard_like = -1;
-        Impose(carried, std::move(sum), {yielded, loop});
-        continue;
-      }
       ShardingConstraint own = *c;
       own.shard_as = own.shard_like = -1;
+      if (!c->unreduced.empty()) {
+        if (AreSameSum(c, constraint_[first.value]))
+          Impose(carried, std::move(own), {yielded, loop});
+        continue;
+      }
       bool says = false;
       for (size_t d = 0; d < own.dims.size(); ++d) {
         ShardingConstraint::Dim& dim = own.dims[d];

@@ -201,7 +201,7 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
   if (!form.lower) x = Conjugate(b, TransposeMatrices(b, x));
   x = factor.Rows(x);
   if (!form.lower) x = Conjugate(b, TransposeMatrices(b, x));
-  LocalIds results = {ops.emitter().TrimDim(x, 2 * s.rank() - 3 - d, in->dim(d))};
+  LocalIds results = {ops.emitter().TrimDim(x, OtherMatrixDim(s.rank(), d), in->dim(d))};
   if (form.is_call) results.push_back(factor.Status());
   return results;
 }

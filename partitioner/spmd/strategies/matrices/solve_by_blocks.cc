@@ -63,12 +63,12 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
   if (!HasFactors(*op.rule, rank)) return false;
   *rule = *op.rule;
   // The unknowns are those of the sharded dimension; the other one is whole.
-  const int solved = SolvedDim(*form, rank), free = 2 * rank - 3 - solved;
+  const int solved = SolvedDim(*form, rank), free = OtherMatrixDim(rank, solved);
   const int f = rule->operands[1].dims[solved][0];
   auto& dims = rule->operands[0].dims;
   const int other = dims[rank - 2][0] == f ? dims[rank - 1][0] : dims[rank - 2][0];
   dims[d] = {f};
-  dims[2 * rank - 3 - d] = {other};
+  dims[OtherMatrixDim(rank, d)] = {other};
   rule->factors[f].kind = FactorKind::kPermutation;
   rule->results[0].dims[solved] = {f};
   LetRightSidesPass(free, rule);
@@ -79,7 +79,7 @@ bool Rule(const OpQuery& op, ShardingRule* rule) {
 bool RightSidesRule(const OpQuery& op, ShardingRule* rule) {
   const std::optional<Form> form = TriangularSolveFormOf(op.instr());
   if (!form.has_value() || op.shapes[1]->num_elements() == 0) return false;
-  const int rank = op.shapes[0]->rank(), free = 2 * rank - 3 - SolvedDim(*form, rank);
+  const int rank = op.shapes[0]->rank(), free = OtherMatrixDim(rank, SolvedDim(*form, rank));
   if (!op.operands[1]->IsDimSharded(free) && !op.wanted[0]->IsDimSharded(free)) return false;
   if (!HasFactors(*op.rule, rank)) return false;
   *rule = *op.rule;
@@ -134,7 +134,7 @@ class LocalSolve {
         form_(*TriangularSolveFormOf(op.instr)),
         turns_(turns),
         rank_(b_.shape(op.operands[0])->rank()),
-        whole_(2 * rank_ - 3 - d),
+        whole_(OtherMatrixDim(rank_, d)),
         block_(b_.shape(op.operands[0])->dim(d)) {
     Emitter& e = ops.emitter();
     const Shape *matrix = op.operand_shapes[0], *right = op.operand_shapes[1];
@@ -189,7 +189,7 @@ class LocalSolve {
     const int64_t shard = turns_.Shard(turn);
     InstrId a = Rows(b_, matrix_, whole_, shard * block_, (shard + 1) * block_);
     if (form_.conjugated) a = Conjugate(b_, a);
-    const int summed = 2 * rank_ - 3 - EquationDim(form_, rank_);
+    const int summed = OtherMatrixDim(rank_, EquationDim(form_, rank_));
     return form_.left ? MultiplyMatrices(b_, a, summed, unknowns, rank_ - 2)
                       : MultiplyMatrices(b_, unknowns, rank_ - 1, a, summed);
   }

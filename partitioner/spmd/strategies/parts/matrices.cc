@@ -22,7 +22,7 @@ InstrId TransposeMatrices(GraphBuilder& b, InstrId x) {
 
 InstrId WithZeroPadding(Emitter& e, InstrId x, const Shape* global, const Sharding& s, int d) {
   GraphBuilder& b = e.builder();
-  const int other = 2 * global->rank() - 3 - d;
+  const int other = OtherMatrixDim(global->rank(), d);
   x = e.MaskPadding(x, global, s, {d}, b.Zero(b.type(x)));
   return e.PadDim(x, other, b.shape(x)->dim(d) * s.num_shards(d));
 }

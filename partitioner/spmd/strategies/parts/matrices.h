@@ -9,6 +9,8 @@
 namespace shardcall {
 inline namespace internal {
 
+// Of the last two dimensions the one that is not d.
+inline int OtherMatrixDim(int rank, int d) { return 2 * rank - 3 - d; }
 // The complex conjugate; x itself, if it is real.
 InstrId Conjugate(GraphBuilder& b, InstrId x);
 // x with its last two dimensions swapped.
