@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/spmd/strategies/parts/matrices.h"
 #include "shardcall/partitioner/spmd/strategies/parts/one_after_another.h"
 #include "shardcall/partitioner/spmd/strategies/parts/rows.h"
+#include "shardcall/sharding/reshard/reshard.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -58,10 +59,11 @@ bool Complete(const OpQuery& op, Candidate* c) {
     AddToLaterTurns(op, *s.mesh(), static_cast<double>(turn + 1) * block, turns, turn, c);
   }
   if (form.is_call) {
-    const double n = static_cast<double>(turns.size);
     const double bytes = static_cast<double>(LocalBytes(op.result(1), *c->produced[1]));
-    c->AddEmitted(op.module.context(), 2 * (n - 1) / n * bytes, *s.mesh(), turns.axes,
-                  Collective::kAllReduce);
+    c->AddEmitted(
+        op.module.context(),
+        AllReduceBytes(PartialOp::kMin, ElementType::kS32, bytes, static_cast<double>(turns.size)),
+        *s.mesh(), turns.axes, Collective::kAllReduce);
   }
   return true;
 }
