@@ -163,6 +163,8 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         SHARDCALL_ASSIGN_OR_RETURN(int k, BatchDims(batch));
         KeepBatchOnly(k, &rule);
       }
+      // The callback combines what shards of open factors have, and sees what the rule needs whole.
+      if (target != nullptr) return rule;
       // Shardy shards open factors as well, but nothing would combine the results of the shards.
       const IndexSet open = OpenFactors(rule, args.results);
       for (size_t f = 0; f < rule.factors.size(); ++f) {
@@ -171,7 +173,7 @@ absl::StatusOr<ShardingRule> CustomCallRule(const RuleArgs& args, CustomCallSour
         }
       }
       KeepResultFactorsWhole(&rule);
-      if (target == nullptr) KeepPartlyLackedWhole(args.results, &rule);  // no callback does it
+      KeepPartlyLackedWhole(args.results, &rule);
       return WithoutImpossibleReductions(args, std::move(rule));
     }
     case CustomCallSource::kRegistry: {

@@ -51,9 +51,15 @@ bool Scales(const Module& m, InstrId id, int operand) {
   return operand == 0 && std::abs(ConstantOf(m, m.operand(id, 1))) >= 1;
 }
 
+// Whether the other operand is a constant that is positive and finite.
+bool ByPositiveConstant(const Module& m, InstrId id, int operand) {
+  const double number = ConstantOf(m, m.operand(id, 1 - operand));
+  return number > 0 && std::isfinite(number);
+}
+
 }  // namespace
 
-bool PassesSum(const Module& m, InstrId id, int operand, bool products) {
+bool PassesSum(const Module& m, InstrId id, int operand, PassedProducts products) {
   const Instruction& instr = m.instr(id);
   if (!instr.shape->IsArray()) return false;
   const ElementType type = instr.shape->element_type();
@@ -67,12 +73,15 @@ bool PassesSum(const Module& m, InstrId id, int operand, bool products) {
     return operand == 0 && RecognizePartialOp(m, instr.as<ReduceAttrs>().to_apply, &op) &&
            op == PartialOp::kSum && HasIdentity(op, type);
   }
-  if (!products) return false;
+  if (products == PassedProducts::kNone) return false;
   if (HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kTakesFlops)) {  // products
-    return operand < 2 && HasRange(from) && HoldsSums(from, type);
+    return products == PassedProducts::kAll && operand < 2 && HasRange(from) &&
+           HoldsSums(from, type);
   }
   const bool multiplies = HasTrait(instr.opcode, kBilinear) && HasTrait(instr.opcode, kElementwise);
-  return (multiplies || HasTrait(instr.opcode, kMakesFractions)) && Scales(m, id, operand);
+  if (!multiplies && !HasTrait(instr.opcode, kMakesFractions)) return false;
+  return Scales(m, id, operand) &&
+         (products == PassedProducts::kAll || ByPositiveConstant(m, id, operand));
 }
 
 }  // namespace internal

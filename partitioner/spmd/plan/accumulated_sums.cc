@@ -38,7 +38,7 @@ void WaitingSums::FindMakers(InstrId addend, InstrId sum) {
     }
     // What adds up elements makes a sum, too, whatever it passes on.
     const auto operands = module_.operands(id);
-    const bool passes = !HasTrait(module_.instr(id).opcode, kTakesFlops | kCombinesElements);
+    const bool passes = !HasTrait(module_.instr(id).opcode, kMakesSums);
     bool passed = false;
     for (int k = 0; passes && k < static_cast<int>(operands.size()); ++k) {
       if (!Passes(id, k)) continue;
@@ -144,6 +144,7 @@ void WaitingSums::NoteStacked(InstrId id, const ShardingRule& rule) {
   const Decision& now = *table_.plan().ops[id.value].decision;
   WaitingStack noted{{{id, later}}, state, found->second.seconds + now.seconds - later->seconds};
   noted.seconds *= RunsOf(stack.loop);
+  noted.placed = found->second.placed;
   const Shape* const shape = module_.instr(id).shape;
   noted.more_bytes =
       LocalBytes(shape, *state) - LocalBytes(shape, *table_.Wanted(stack.loop, stack.leaf));
@@ -166,7 +167,7 @@ void WaitingSums::NoteStack(InstrId id) {
   Decision read;
   const Sharding* const state = found->second.state;
   read.produced = read.final = absl::MakeConstSpan(&state, 1);
-  waiting_[id.value] = {table_.Keep(read), InstrId(), found->second.seconds};
+  waiting_[id.value] = {table_.Keep(read), InstrId(), found->second.seconds, found->second.placed};
 }
 
 void WaitingSums::WaitStacked(InstrId result, const WaitingStack& stack) {

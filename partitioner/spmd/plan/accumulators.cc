@@ -5,7 +5,6 @@
 
 #include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
-#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -13,7 +12,7 @@ namespace {
 
 class LoopSearch {
  public:
-  LoopSearch(const Program& program, InstrId loop, bool products)
+  LoopSearch(const Program& program, InstrId loop, PassedProducts products)
       : products_(products),
         module_(program.module),
         leaves_(program.leaves),
@@ -100,7 +99,7 @@ class LoopSearch {
     }
   }
 
-  const bool products_;
+  const PassedProducts products_;
   const Module& module_;
   const LeafTable& leaves_;
   const InstrId loop_;
@@ -145,7 +144,7 @@ void FindResults(const Module& module, Accumulators* found) {
 
 }  // namespace
 
-Accumulators FindAccumulators(const Program& program, bool products) {
+Accumulators FindAccumulators(const Program& program, PassedProducts products) {
   Accumulators out;
   for (InstrId loop : LoopsWithOwnBody(program.module))
     LoopSearch(program, loop, products).Find(&out);

@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "shardcall/partitioner/import/program.h"
+#include "shardcall/partitioner/ir/analysis/passed_sums.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -44,9 +45,9 @@ struct Accumulators {
   absl::flat_hash_map<InstrId, InstrId> stack_ops;
 };
 
-// All accumulators of a program. A body that several loops share has none. `products`: also those
-// that are scaled (PassesSum).
-Accumulators FindAccumulators(const Program& program, bool products);
+// All accumulators of a program. A body that several loops share has none. `products`: by which
+// they may be scaled.
+Accumulators FindAccumulators(const Program& program, PassedProducts products);
 
 }  // namespace internal
 }  // namespace shardcall

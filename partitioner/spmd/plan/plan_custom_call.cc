@@ -71,11 +71,29 @@ std::string PadFix(RuleTable& rules, const TargetRule* target, const Factor& of)
 
 }  // namespace
 
+States Planner::SeenByCallback(InstrId id) {
+  States out = table_.OperandStates(id);
+  if (!rules_.PartitionedByCallback(id)) return out;
+  const ShardingRule& rule = *rules_.rule(id);
+  for (size_t t = 0; t < out.size(); ++t) {
+    if (out[t] == nullptr) continue;
+    ShardingBuilder whole(*out[t]);
+    for (size_t d = 0; d < rule.operands[t].dims.size(); ++d) {
+      const bool needs = absl::c_any_of(rule.operands[t].dims[d], [&](int f) {
+        return rule.factors[f].kind == FactorKind::kNeedReplication;
+      });
+      if (needs) whole.dims[d].clear();
+    }
+    out[t] = whole.Intern(context_);
+  }
+  return out;
+}
+
 bool Planner::PlanCallbacks(InstrId id) {
   if (!rules_.has_rule(id)) return false;
   // The callback chooses its operands' shardings when it runs; its results are resharded to what
   // propagation decided.
-  const States operands = table_.OperandStates(id);
+  const States operands = SeenByCallback(id);
   PlanPassedStates(id, PlanKind::kCallbacks, operands);
   // Callbacks know only the program's mesh. A value that is sharded over another device order is
   // passed to and taken from them replicated. Null: no change.

@@ -339,7 +339,7 @@ absl::InlinedVector<int64_t, 8> PlanTable::PlacesOf(InstrId id) const {
   return {read.begin, read.end, PlacesOperand(module_, id)};
 }
 
-const Accumulators& PlanTable::AccumulatorsOf(bool products) {
+const Accumulators& PlanTable::AccumulatorsOf(PassedProducts products) {
   if (!facts_.accumulators.has_value()) {
     facts_.accumulators = FindAccumulators(program_, products);
   }

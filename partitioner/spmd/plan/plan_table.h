@@ -62,7 +62,7 @@ class PlanTable {
   // Takes the value of `id` from that of the equal op, if nothing is sent for that. It has one.
   bool TakeEqual(InstrId id);
   // FindAccumulators of the program. `products` is the same for all plans.
-  const Accumulators& AccumulatorsOf(bool products);
+  const Accumulators& AccumulatorsOf(PassedProducts products);
   // Where the op works, as far as its attributes do not say it: where a dynamic-update-slice places
   // its update, by dimension, clamped, if that is constant. Which rows of a sort are read, begin
   // and end, or twice 0 if all are; and its PlacesOperand. Empty for all other ops.

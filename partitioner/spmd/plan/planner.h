@@ -61,6 +61,9 @@ class Planner {
   // plan_custom_call.cc
   // Plans a call that takes any shards. Sums over shards are added up before.
   void PlanOnShards(InstrId id);
+  // The states of the operands that a partition callback is shown: as they are, but for factors
+  // that the call's own rule needs whole.
+  States SeenByCallback(InstrId id);
   // Plans a call with partition callbacks. False if the call has no rule.
   bool PlanCallbacks(InstrId id);
   void CheckUneven(InstrId id, const Decision& d);

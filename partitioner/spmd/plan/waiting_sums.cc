@@ -15,7 +15,7 @@ WaitingSums::WaitingSums(const Program& program, const SpmdOptions& options, Pla
     : program_(program),
       module_(program.module),
       cost_(options.cost),
-      products_(!options.strict_partial),
+      products_(options.strict_partial ? PassedProducts::kNone : PassedProducts::kAll),
       table_(table),
       accumulators_(table.AccumulatorsOf(products_)),
       stores_sums_(table.WantsPartial()) {
@@ -35,6 +35,11 @@ bool WaitingSums::MayWait(InstrId id) const {
   const int number = OperandNumber(user, id);
   return HasTrait(module_.instr(user).opcode, kAddsOperands) || Passes(user, number) ||
          (number == 1 && accumulators_.stacks.contains(user));
+}
+
+bool WaitingSums::Passes(InstrId id, int operand, bool placed) const {
+  return PassesSum(module_, id, operand,
+                   placed ? std::min(products_, PassedProducts::kByPositiveConstants) : products_);
 }
 
 int WaitingSums::OperandNumber(InstrId id, InstrId operand) const {
@@ -149,7 +154,6 @@ double WaitingSums::Bits(InstrId id) const {
 }
 
 double WaitingSums::ShareOfLess(InstrId id) const {
-  constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
   if (!HasTrait(module_.instr(id).opcode, kMakesSums)) return 1;
   double least = 1, made = Bits(id);
   if (made == 0) return 1;
@@ -207,7 +211,8 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
       const int64_t more = LocalBytes(module_.instr(id).shape, *produced) - accumulated.held_bytes;
       TakeRoom(to.sum, static_cast<int64_t>(static_cast<double>(more) * to.parts));
     }
-    waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds};
+    const bool placed = !HasTrait(module_.instr(id).opcode, kMakesSums);
+    waiting_[id.value] = {table_.Keep(later), InstrId(), saved.seconds, placed};
     return;
   }
   const InstrId before = module_.operand(id, operand);
@@ -215,20 +220,24 @@ void WaitingSums::Note(InstrId id, const ShardingRule& rule) {
   const bool waiting = found != waiting_.end();
   const Sharding* const sum = waiting ? found->second.later->produced[0] : StoredSum(before);
   const double seconds = waiting ? found->second.seconds : 0;
+  const bool placed = waiting && found->second.placed &&
+                      !HasTrait(module_.instr(id).opcode, kMakesSums | kAddsOperands);
   const Decision* later = OnPartial(id, rule, operand, sum, nullptr);
   if (later == nullptr) return;
   waiting_[id.value] = {later, waiting ? before : InstrId(),
-                        seconds + d.seconds - d.saved - later->seconds};
+                        seconds + d.seconds - d.saved - later->seconds, placed};
 }
 
 int WaitingSums::PassedOn(InstrId id) const {
   const auto operands = module_.operands(id);
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
     // What waits has one use, which is cheaper to see.
-    const bool waits = table_.num_uses(operands[k]) == 1 && waiting_.contains(operands[k].value);
+    const auto found =
+        table_.num_uses(operands[k]) == 1 ? waiting_.find(operands[k].value) : waiting_.end();
+    const bool waits = found != waiting_.end();
     if (!waits && StoredSum(operands[k]) == nullptr) continue;
     const bool adds = waits && HasTrait(module_.instr(id).opcode, kAddsOperands);
-    if (adds || Passes(id, k)) return k;
+    if (adds || Passes(id, k, waits && found->second.placed)) return k;
   }
   return -1;
 }

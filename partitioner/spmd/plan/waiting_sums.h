@@ -66,7 +66,12 @@ class WaitingSums {
     const Decision* later;  // for the op, if its result waits
     InstrId before;         // whose sum it passes on, and that waits, too; invalid if it makes one
     double seconds;         // saved, by this op and those before it
+    // Nothing is added up: an element is on one device, and the others have -0 there, as where
+    // rows are read that one of them holds. -0 adds nothing, but a product of it may.
+    bool placed = false;
   };
+  // Of ops that add up elements.
+  static constexpr uint32_t kMakesSums = kTakesFlops | kCombinesElements;
   struct Cost {
     double bytes, seconds;
   };
@@ -76,6 +81,7 @@ class WaitingSums {
     const Sharding* state;
     double seconds;  // saved in all iterations
     int64_t more_bytes;
+    bool placed;  // as those that are stacked
   };
   // What an op's result is accumulated in: by the op that adds. `parts`: such results that the
   // accumulator holds, by stacks between.
@@ -96,7 +102,7 @@ class WaitingSums {
   // If the result is a sum of which the next ops, which pass it on, make less: the smallest that
   // they make, as a share of the result. 1: they do not, or cannot wait in every state of it.
   double ShareOfLess(InstrId id) const;
-  bool Passes(InstrId id, int operand) const { return PassesSum(module_, id, operand, products_); }
+  bool Passes(InstrId id, int operand, bool placed = false) const;
   // The number of an operand that occurs once.
   int OperandNumber(InstrId id, InstrId operand) const;
   // The first operand that is a sum, waiting or stored, which the op passes on (passed_sums.h); -1:
@@ -135,7 +141,7 @@ class WaitingSums {
   const Program& program_;
   const Module& module_;
   const CostModel& cost_;
-  const bool products_;  // whether sums pass products
+  const PassedProducts products_;  // by which sums are passed on
   PlanTable& table_;
   InstrId root_;
   absl::flat_hash_map<uint32_t, Waiting> waiting_;  // by instruction

@@ -404,6 +404,36 @@ TEST(WaitingSums, StrictOnesAreNotMultiplied) {
   EXPECT_EQ(BytesMoved(scaled), kAccumulated);
 }
 
+// -0 on the devices that do not hold an element would be +0, or NaN, after other products.
+TEST(WaitingSums, ElementsThatOneDeviceHoldsPassPositiveConstantsAlone) {
+  const auto made = [](const std::string& ops) {
+    return absl::StrCat(R"(
+ENTRY main {
+  x = f32[64,16] parameter(0), sharding={devices=[8,1]<=[8]}
+  f = f32[1,16] parameter(1)
+  k = s32[] parameter(2)
+  zero = s32[] constant(0)
+  s = f32[1,16] dynamic-slice(x, k, zero), dynamic_slice_sizes={1,16}
+  )",
+                        ops, "\n  ROOT r = f32[1,8] slice(m), slice={[0:1], [0:8]}\n}\n");
+  };
+  const auto scaled = [&](const std::string& number, const std::string& op) {
+    return made(absl::StrCat("c = f32[] constant(", number,
+                             ")\n  b = f32[1,16] broadcast(c), dimensions={}\n  m = f32[1,16] ",
+                             op));
+  };
+  constexpr double kAll = 2 * 7.0 / 8 * 16 * 4, kLess = kAll / 2;
+  for (const char* op : {"multiply(s, b)", "divide(s, b)"}) {
+    EXPECT_EQ(BytesMoved(scaled("2", op)), kLess) << op;
+    EXPECT_EQ(BytesMoved(scaled("-2", op)), kAll) << op;
+    EXPECT_EQ(BytesMoved(scaled("inf", op)), kAll) << op;
+  }
+  const std::string product = made("m = f32[1,16] multiply(f, s)");
+  EXPECT_EQ(BytesMoved(product), kAll);
+  const std::string text = Instantiate(product, {}, TestMesh{{8}}, {});
+  for (uint64_t seed = 1; seed < 4; ++seed) EXPECT_EQ(WhyNotEqual(text, {.seed = seed}), "");
+}
+
 TEST(WaitingSums, WhatALoopReadsIsReducedInEachIteration) {
   // By the body.
   EXPECT_EQ(BytesMoved(Accumulating(10, R"(

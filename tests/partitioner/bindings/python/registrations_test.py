@@ -20,6 +20,7 @@ FORMS = kernels.library(FOLDER.name, 'form_kernels.cc')
 COMMUNICATING = kernels.library(FOLDER.name, 'communicating_kernels.cc')
 
 import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.experimental.custom_partitioning import custom_partitioning  # noqa: E402
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
@@ -66,6 +67,33 @@ centered.def_partition(
                                           (rows(mesh, args[0]),)),
     infer_sharding_from_operands=lambda mesh, args, result: rows(mesh, args[0]),
     sharding_rule='i j -> i j', need_replication_factors=('j',))
+
+
+# Its callback trusts that the columns are whole, as the rule says, and takes what it is shown.
+@custom_partitioning
+def rolled(x):
+    return jnp.roll(x, 2, 1)
+
+
+rolled.def_partition(
+    partition=lambda mesh, args, result: (mesh, rolled.fun, result.sharding, (args[0].sharding,)),
+    sharding_rule='i j -> i j', need_replication_factors=('j',))
+
+
+# Its callback adds up what shards of an open factor have.
+@custom_partitioning
+def product(x, w):
+    return x @ w
+
+
+def summed(mesh, args, result):
+    (_, over), (second, _) = (a.sharding.spec for a in args)
+    assert over == second, (over, second)
+    return (mesh, lambda x, w: jax.lax.psum(x @ w, over) if over else x @ w, result.sharding,
+            tuple(a.sharding for a in args))
+
+
+product.def_partition(partition=summed, sharding_rule='i k, k j -> i j')
 
 
 class WithoutSjJitTest(unittest.TestCase):
@@ -131,6 +159,17 @@ class WithoutSjJitTest(unittest.TestCase):
         found = shardcall.check_rule('CustomSPMDPartitioning', lowered)
         self.assertTrue(found, found)
         self.assertTrue(sj.check(f, placed(X, 'a', 'b'), target='CustomSPMDPartitioning'))
+
+    def test_a_callback_is_shown_whole_what_the_rule_needs_whole(self):
+        made = sj.jit(lambda x: rolled(x) * 2)(placed(X, 'a', 'b'))
+        np.testing.assert_array_equal(made, 2 * np.roll(X, 2, 1))
+        lowered = jax.jit(lambda x: rolled(x) * 2).lower(placed(X, 'a', 'b'))
+        self.assertTrue(shardcall.verify(lowered, [X]))
+
+    def test_a_callback_is_shown_the_shards_of_an_open_factor(self):
+        w = np.arange(6 * 4, dtype=np.float32).reshape(6, 4)
+        made = sj.jit(lambda x, w: product(x, w * 2))(placed(X, 'a', 'b'), w)
+        np.testing.assert_array_equal(made, X @ w * 2)
 
     def test_a_custom_partitioning_with_a_wrong_rule_is_found(self):
         @custom_partitioning
