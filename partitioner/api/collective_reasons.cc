@@ -55,5 +55,26 @@ std::string CollectiveReasons::WhySharded(const CollectiveRecord& r) {
   return reasons_.Of(leaf);
 }
 
+std::string CollectiveReasons::WhyWanted(const CollectiveRecord& r) {
+  if (r.cause.kind != CollectiveCause::Kind::kOperand || !r.cause.consumer.valid()) return "";
+  if (program_.module.instr(r.cause.consumer).shape->num_leaves() == 0) return "";
+  const LeafId result = program_.leaves.leaf(r.cause.consumer);
+  const Sharding* const has = shardings_.sharding[result.value];
+  if (r.from == nullptr || r.to == nullptr || has == nullptr || r.from->rank() != r.to->rank() ||
+      !r.from->HasShardedDim() || r.from->mesh() != r.to->mesh() || has->mesh() != r.to->mesh()) {
+    return "";
+  }
+  const BaseMesh& mesh = *r.to->mesh();
+  AxisList taken, of_result;
+  for (int d = 0; d < r.to->rank(); ++d) {
+    const AxisList more = Minus(mesh, r.to->dim(d), r.from->dim(d));
+    taken.insert(taken.end(), more.begin(), more.end());
+  }
+  for (int d = 0; d < has->rank(); ++d) {
+    of_result.insert(of_result.end(), has->dim(d).begin(), has->dim(d).end());
+  }
+  return taken.empty() || !Minus(mesh, taken, of_result).empty() ? "" : reasons_.Of(result);
+}
+
 }  // namespace internal
 }  // namespace shardcall

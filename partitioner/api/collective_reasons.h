@@ -20,12 +20,16 @@ class CollectiveReasons {
   explicit CollectiveReasons(const PartitionedProgram& p, bool whole = false)
       : program_(p.global->program),
         plan_(p.plan),
+        shardings_(p.global->shardings),
         reasons_(p.global->program, p.global->shardings, whole) {}
 
   // The leaf of the propagated program that a collective moves; invalid if none is recorded.
   LeafId MovedLeaf(const CollectiveRecord& r);
   // Why the value that the collective moves is sharded as it is; empty if unknown.
   std::string WhySharded(const CollectiveRecord& r);
+  // Where an operand is moved from axes to others, which the result of the op has: why that has
+  // them. Else empty.
+  std::string WhyWanted(const CollectiveRecord& r);
   // Why a leaf of the propagated program is.
   std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
 
@@ -36,6 +40,7 @@ class CollectiveReasons {
 
   const Program& program_;
   const Plan& plan_;
+  const PropagationResult& shardings_;
   Reasons reasons_;
   // The leaves of the operands of the instruction that was asked about last.
   InstrId consumer_;

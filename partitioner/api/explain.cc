@@ -45,6 +45,8 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
     }
     const std::string why = reasons.WhySharded(r);
     if (!why.empty()) absl::StrAppend(&out, "  why  ", why, "\n");
+    const std::string wanted = reasons.WhyWanted(r);
+    if (!wanted.empty()) absl::StrAppend(&out, "  and  ", wanted, "\n");
   }
   for (const ProgramWarning& w : Warnings(p)) {
     absl::StrAppend(&out, "\n", w.ToString(program.module), "\n");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/attribute_words.h"
+#include "shardcall/partitioner/ir/build/nearest_literal.h"
 #include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
@@ -45,8 +46,9 @@ absl::StatusOr<std::vector<InstrId>> Operands(PartitionContext& context, const S
       for (int f : tensor.dims[d]) {
         if (!rule.factors[f].has_pad || factors.axes()[f].empty()) continue;
         SHARDCALL_ASSIGN_OR_RETURN(
-            const InstrId fill, context.builder().ConstantDouble(call.operands[k]->element_type(),
-                                                                 rule.factors[f].pad));
+            const InstrId fill,
+            context.builder().Constant(NearestLiteral(
+                *call.context, call.operands[k]->element_type(), rule.factors[f].pad)));
         SHARDCALL_ASSIGN_OR_RETURN(
             x, context.MaskPadding(x, call.operands[k], s, {static_cast<int>(d)}, {fill}));
       }

@@ -103,8 +103,7 @@ absl::Status Annotations::ReadConstraints() {
     }
   }
   // Groups are read last, when all values have their own constraints.
-  for (InstrId id : groups) SHARDCALL_RETURN_IF_ERROR(ReadGroup(id));
-  return absl::OkStatus();
+  return ReadGroups(groups);
 }
 
 absl::Status Annotations::HoldDynamicSizesWhole() {

@@ -12,6 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/import/import.h"
 #include "shardcall/partitioner/import/import_internal.h"
 #include "shardcall/sharding/convert/mesh_set.h"
@@ -64,7 +66,8 @@ class Annotations {
   bool UsesShardyAttribute(InstrId id, const SdyAttributes** out) const;
 
   // import_groups.cc
-  absl::Status ReadGroup(InstrId id);
+  absl::StatusOr<int64_t> GroupOf(InstrId call);  // the id that it names
+  absl::Status ReadGroups(absl::Span<const InstrId> calls);
 
   // import_gspmd.cc
   absl::Status ReadHloSharding(InstrId id);
@@ -88,6 +91,7 @@ class Annotations {
 
   // import_signature.cc
   bool InNestedTuple(int flat) const;  // a result that no instruction can be put behind
+  bool IsStacked(LeafId value) const;  // a loop replaces parts of it
   const ShardingConstraint* Opened(const ShardingConstraint& c);
   void AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit);
 

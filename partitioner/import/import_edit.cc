@@ -52,6 +52,7 @@ class EditedModule {
     for (CallFrame& f : inlined_.frames) {
       if (f.value.valid()) f.value = cloner_.now(f.value);
     }
+    if (!edit_.unstated_results.empty()) inlined_.unstated_results = edit_.unstated_results;
     inlined_.frame_of = std::move(frame_of_);
     inlined_.module = std::move(new_);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of values that are to be sharded alike: those of Shardy's ShardingGroup calls, and
 // GSPMD's shard_as and shard_like.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/import_annotations.h"
+#include "shardcall/sharding/base/status.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -29,8 +31,7 @@ bool ShardedAlike(const ShardingConstraint& a, const ShardingConstraint& b) {
 
 }  // namespace
 
-// The group applies to the operands; the custom call has no value of its own.
-absl::Status Annotations::ReadGroup(InstrId id) {
+absl::StatusOr<int64_t> Annotations::GroupOf(InstrId id) {
   const Instruction& i = m_.instr(id);
   absl::string_view text = Attribute(i, kSdyShardingGroupId);
   if (const size_t colon = text.find(':'); colon != absl::string_view::npos) {
@@ -46,12 +47,32 @@ absl::Status Annotations::ReadGroup(InstrId id) {
                      .found = std::string(text),
                      .fix = "Give it one array operand and an id of 0 or more"});
   }
-  const LeafId leaf = p_.leaves.leaf(m_.operand(id, 0));
-  const ShardingConstraint* now = p_.constraints[leaf.value];
-  ShardingConstraint c =
-      now != nullptr ? *now : OpenConstraint(p_.mesh, m_.instr(m_.operand(id, 0)).shape->rank());
-  c.shard_as = group;
-  p_.constraints[leaf.value] = Own(std::move(c));
+  return group;
+}
+
+// The group applies to the operands; the custom call has no value of its own. Groups that have a
+// value in common are one.
+absl::Status Annotations::ReadGroups(absl::Span<const InstrId> calls) {
+  std::map<int64_t, int64_t> joined;  // by id: one of a smaller id that it is one group with
+  std::map<uint32_t, int64_t> group_of;
+  const auto find = [&](int64_t id) {
+    for (auto at = joined.find(id); at != joined.end(); at = joined.find(id)) id = at->second;
+    return id;
+  };
+  for (InstrId id : calls) {
+    SHARDCALL_ASSIGN_OR_RETURN(const int64_t own, GroupOf(id));
+    const uint32_t value = p_.leaves.canonical(m_.operand(id, 0), 0).value;
+    const int64_t group = find(own), other = find(group_of.try_emplace(value, own).first->second);
+    if (group != other) joined[std::max(group, other)] = std::min(group, other);
+  }
+  for (InstrId id : calls) {
+    const InstrId operand = m_.operand(id, 0);
+    const ShardingConstraint*& now = p_.constraints[p_.leaves.leaf(operand).value];
+    ShardingConstraint c =
+        now != nullptr ? *now : OpenConstraint(p_.mesh, m_.instr(operand).shape->rank());
+    c.shard_as = find(group_of.at(p_.leaves.canonical(operand, 0).value));
+    now = Own(std::move(c));
+  }
   return absl::OkStatus();
 }
 

@@ -35,6 +35,7 @@ struct InlinedModule {
   Module module;
   std::vector<int32_t> frame_of;  // by instruction; 0 is the entry
   std::vector<CallFrame> frames;
+  std::vector<bool> unstated_results;  // Program::unstated_output so far
 };
 
 // A new module with calls inlined (while the copies stay below 3 times the module's instructions
@@ -114,6 +115,7 @@ struct ModuleEdit {
   std::vector<Clone> clones;
   std::vector<Identity> identities;
   absl::flat_hash_map<InstrId, Rewrite> rewrites;
+  std::vector<bool> unstated_results;  // of an edit that has identities
   bool empty() const { return clones.empty() && identities.empty() && rewrites.empty(); }
 };
 void ApplyEdit(const ModuleEdit& edit, InlinedModule* module);

@@ -41,6 +41,14 @@ bool Annotations::InNestedTuple(int flat) const {
   return shape->IsTuple() && shape->tuple()[ElementOfLeaf(*shape, flat)]->IsTuple();
 }
 
+bool Annotations::IsStacked(LeafId value) const {
+  const Instruction& loop = m_.instr(p_.leaves.instr(value));
+  if (loop.opcode != Opcode::kWhile) return false;
+  const InstrId root = m_.comp(loop.as<WhileAttrs>().body).root;
+  const LeafId after = p_.leaves.canonical(root, p_.leaves.index(value));
+  return HasTrait(m_.instr(p_.leaves.instr(after)).opcode, kReplacesPart);
+}
+
 // Requests a `Sharding` custom call on result `flat`, so that the result can be sharded otherwise
 // than its producer and the producer's other users.
 void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEdit* edit) {
@@ -89,6 +97,8 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
   const InstrId root = entry.root;
   leaves = m_.instr(root).shape->num_leaves();
   p_.may_set_output = Spread(m_.header.propagate_to_output, leaves);
+  p_.unstated_output = inlined_.unstated_results;
+  p_.unstated_output.resize(leaves, false);
   // The constraints that the results' values have elsewhere in the program.
   absl::flat_hash_map<uint32_t, std::vector<LeafId>> told;
   for (int k = 0; k < leaves; ++k) told[p_.leaves.canonical(root, k).value];
@@ -118,15 +128,21 @@ absl::Status Annotations::ReadSignature(ModuleEdit* edit) {
     const ShardingConstraint*& c = p_.constraints[id.value];
     // Shardy annotates the value (FuncResultSharding), not the result.
     const bool given = c != nullptr || (p_.uses_shardy && !others.empty());
-    if (!given && !p_.may_set_output[k]) c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+    const bool unstated = !given && !p_.may_set_output[k];
+    if (unstated) {
+      c = Own(ClosedConstraint(p_.mesh, leaf->rank()));
+      // What a loop stacks is cut once, after it, not in each iteration.
+      alone[k] = others.empty() && !InNestedTuple(k) && IsStacked(p_.leaves.canonical(id));
+    }
     if (c == nullptr || c->unknown) continue;
     const auto agrees = [&](LeafId l) {
       return p_.constraints[l.value] == nullptr || SameConstraint(*p_.constraints[l.value], *c);
     };
-    if ((alone[k] && !p_.may_set_output[k]) || !absl::c_all_of(others, agrees)) {
-      AskForIdentity(k, *c, edit);
-    }
+    const bool agree = absl::c_all_of(others, agrees);
+    if (unstated && (others.empty() || !agree)) p_.unstated_output[k] = true;
+    if ((alone[k] && !p_.may_set_output[k]) || !agree) AskForIdentity(k, *c, edit);
   }
+  edit->unstated_results = p_.unstated_output;
   return absl::OkStatus();
 }
 

@@ -72,6 +72,9 @@ struct Program {
 
   // Entry parameters (flat) and results (flat) that propagation may set.
   std::vector<bool> may_set_parameter, may_set_output;
+  // Results (flat) that propagation may not set, and whose sharding the program does not state:
+  // they are replicated.
+  std::vector<bool> unstated_output;
   bool uses_shardy = false;           // annotations were xla.sdy.*
   std::vector<std::string> warnings;  // W2xx, import's own
 };

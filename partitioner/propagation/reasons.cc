@@ -130,6 +130,16 @@ std::string Reasons::WhyReplicated(LeafId leaf) {
   const Instruction& instr = m.instr(i);
   if (result_.kept_whole[leaf.value]) return "replicated: a loop indexes it, and keeps it whole";
   const ShardingConstraint* c = program_.constraints[leaf.value];
+  if (const int result = IsArgument(i) ? -1 : ResultOf(leaf); result >= 0) {
+    if (program_.unstated_output[result]) {
+      return absl::StrCat("replicated: the program states no sharding for result ", result);
+    }
+    const LeafId of_root = program_.leaves.leaf(m.comp(m.entry()).root, result);
+    const ShardingConstraint* said = program_.constraints[of_root.value];
+    if (c == nullptr && said != nullptr && !said->unknown) {
+      return absl::StrCat("replicated: annotated so at result ", result);
+    }
+  }
   if (c != nullptr && !c->unknown) {
     const bool said = instr.sharding != nullptr || instr.frontend != nullptr;
     const std::string where = IsArgument(i) ? ArgumentText(leaf) : Name(m, i);
@@ -169,6 +179,17 @@ void Reasons::FindSharedWith() {
       return true;
     });
   }
+}
+
+int Reasons::ResultOf(LeafId leaf) {
+  if (result_of_.empty()) {
+    const InstrId root = program_.module.comp(program_.module.entry()).root;
+    for (int k = 0; k < program_.module.instr(root).shape->num_leaves(); ++k) {
+      result_of_.try_emplace(program_.leaves.canonical(root, k), k);
+    }
+  }
+  const auto found = result_of_.find(program_.leaves.canonical(leaf));
+  return found == result_of_.end() ? -1 : found->second;
 }
 
 bool Reasons::IsArgument(InstrId i) const {

@@ -54,6 +54,7 @@ class Reasons {
   std::string OriginText(Place place);
   // "" for a leaf that has what propagation gave it.
   std::string WhyChosen(LeafId leaf);
+  int ResultOf(LeafId leaf);         // the entry's first result (flat) that is the value; -1: none
   bool IsArgument(InstrId i) const;  // a parameter of the entry
   std::string ArgumentText(LeafId leaf);
   std::string WhyReplicated(LeafId leaf);
@@ -70,6 +71,7 @@ class Reasons {
   absl::flat_hash_map<LeafId, InstrId> sharded_beside_;
   std::vector<Chain> chains_;                             // by slot of the provenance
   absl::flat_hash_map<InstrId, int64_t> first_argument_;  // of the entry's parameters
+  absl::flat_hash_map<LeafId, int> result_of_;            // by canonical leaf
   // Of instructions with many operands or results: the role of each canonical leaf.
   absl::flat_hash_map<InstrId, absl::flat_hash_map<LeafId, int64_t>> roles_;
 };

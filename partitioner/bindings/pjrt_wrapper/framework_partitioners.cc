@@ -18,17 +18,87 @@ namespace {
 
 Shardcall_PjrtString ToC(const std::string& s) { return {s.data(), s.size()}; }
 
-absl::StatusOr<HloSharding> ToHlo(const Sharding* s) {
-  if (s == nullptr) return HloSharding();  // a token
-  return ToHloShardingOrV3(*s);
-}
+// Where axes are manual, a framework is shown shardings over the devices that differ in the others
+// alone, numbered from 0, as XLA does it.
+class FreeMesh {
+ public:
+  explicit FreeMesh(const CustomCallView& call) : call_(call), free_(call) {
+    if (call.manual_axes.empty()) return;
+    std::vector<int64_t> sizes;
+    for (int k = 0; k < call.mesh->num_axes(); ++k) {
+      const AxisRef whole = call.mesh->FullAxis(k);
+      for (AxisRef part : Minus(*call.mesh, {&whole, 1}, call.manual_axes)) {
+        parts_.push_back(part);
+        sizes.push_back(part.size);
+      }
+    }
+    int64_t devices = 1;
+    for (int64_t n : sizes) devices *= n;
+    free_.mesh = InternBaseMesh(*call.context, sizes, DeviceOrder::Identity(devices));
+    free_.manual_axes = {};
+  }
+
+  absl::StatusOr<HloSharding> ToHlo(const Sharding* s) const {
+    if (s == nullptr) return HloSharding();  // a token
+    if (call_.manual_axes.empty()) return ToHloShardingOrV3(*s);
+    ShardingBuilder b(free_.mesh, s->rank());
+    for (int d = 0; d < s->rank(); ++d) b.dims[d] = ToFree(s->dim(d));
+    b.partial = ToFree(s->partial());
+    b.partial_op = s->partial_op();
+    return ToHloShardingOrV3(*b.Intern(*call_.context));
+  }
+
+  // Also what is said of all devices, as by a callback that names its own shardings.
+  absl::StatusOr<const Sharding*> FromHlo(const HloSharding& sharding, int rank) const {
+    const std::string text = sharding.Print();
+    if (call_.manual_axes.empty()) return call_.ParseSharding(text, rank);
+    const absl::StatusOr<const Sharding*> s = free_.ParseSharding(text, rank);
+    if (!s.ok()) return call_.ParseSharding(text, rank);
+    ShardingBuilder b(call_.mesh, rank);
+    for (int d = 0; d < rank; ++d) b.dims[d] = FromFree((*s)->dim(d));
+    b.partial = FromFree((*s)->partial());
+    b.partial_op = (*s)->partial_op();
+    b.manual.assign(call_.manual_axes.begin(), call_.manual_axes.end());
+    return b.Intern(*call_.context);
+  }
+
+ private:
+  AxisList ToFree(absl::Span<const AxisRef> axes) const {
+    AxisList out;
+    for (AxisRef a : axes) {
+      for (size_t k = 0; k < parts_.size(); ++k) {
+        const AxisRef& p = parts_[k];
+        if (a.axis != p.axis || a.pre_size < p.pre_size ||
+            int64_t{a.pre_size} * a.size > int64_t{p.pre_size} * p.size) {
+          continue;
+        }
+        out.push_back({static_cast<uint16_t>(k), a.pre_size / p.pre_size, a.size});
+      }
+    }
+    return out;
+  }
+  AxisList FromFree(absl::Span<const AxisRef> axes) const {
+    AxisList out;
+    for (AxisRef a : axes) {
+      const AxisRef& p = parts_[a.axis];
+      out.push_back({p.axis, p.pre_size * a.pre_size, a.size});
+    }
+    return Canonical(*call_.mesh, out);
+  }
+
+  const CustomCallView& call_;
+  CustomCallView free_;  // over the mesh of the free axes, with none that is manual
+  AxisList parts_;       // of the call's mesh, by axis of the free mesh
+};
 
 // The sharding of a value, made of those of its leaves.
-absl::StatusOr<std::string> Joined(absl::Span<const Sharding* const> leaves) {
+absl::StatusOr<std::string> Joined(const CustomCallView& call,
+                                   absl::Span<const Sharding* const> leaves) {
+  const FreeMesh mesh(call);
   HloSharding all;
   all.kind = HloSharding::Kind::kTuple;
   for (const Sharding* s : leaves) {
-    SHARDCALL_ASSIGN_OR_RETURN(all.tuple.emplace_back(), ToHlo(s));
+    SHARDCALL_ASSIGN_OR_RETURN(all.tuple.emplace_back(), mesh.ToHlo(s));
   }
   return WriteShardingProto(leaves.size() == 1 ? all.tuple[0] : all);
 }
@@ -46,7 +116,7 @@ absl::StatusOr<const Sharding*> Read(const CustomCallView& call, absl::string_vi
     read = std::move(element);
   }
   if (read.kind == HloSharding::Kind::kUnknown || !shape->IsArray()) return nullptr;
-  return call.ParseSharding(read.Print(), shape->rank());
+  return FreeMesh(call).FromHlo(read, shape->rank());
 }
 
 // The values of a call as PJRT structs, which point into this object.
@@ -55,7 +125,7 @@ class Values {
   Values(const CustomCallView& call, absl::Span<const Sharding* const> operands) {
     for (size_t k = 0; k < call.operands.size(); ++k) {
       texts_.push_back(WriteShapeProto(call.operands[k]));
-      absl::StatusOr<std::string> sharding = Joined({operands.data() + k, 1});
+      absl::StatusOr<std::string> sharding = Joined(call, {operands.data() + k, 1});
       has_.push_back(sharding.ok());
       texts_.push_back(sharding.ok() ? *std::move(sharding) : "");
     }
@@ -108,7 +178,7 @@ absl::Status Partition(Shardcall_PjrtCallbacks* c, const HloOfStablehlo& to_hlo,
     results.push_back(context.result_sharding(static_cast<int>(k)));
   }
   Values values(call, operands);
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string wanted, Joined(results));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string wanted, Joined(call, results));
   Shardcall_PjrtPartitionArgs args = {};
   args.num_args = values.size();
   args.op_args = values.operands();
@@ -177,7 +247,7 @@ absl::StatusOr<const Sharding*> Propagate(Shardcall_PjrtCallbacks* c, const Cust
     results.push_back(shape->IsArray() ? call.Replicated(shape->rank()) : nullptr);
   }
   results[index] = user;
-  SHARDCALL_ASSIGN_OR_RETURN(const std::string wanted, Joined(results));
+  SHARDCALL_ASSIGN_OR_RETURN(const std::string wanted, Joined(call, results));
   Shardcall_PjrtPropagateArgs args = {};
   args.backend_config = {call.backend_config.data(), call.backend_config.size()};
   args.result_shape = values.result_shape();

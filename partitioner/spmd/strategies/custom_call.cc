@@ -8,6 +8,7 @@
 #include "shardcall/partitioner/custom_call/attribute_formulas.h"
 #include "shardcall/partitioner/custom_call/call_view.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/build/nearest_literal.h"
 #include "shardcall/partitioner/ir/known_targets.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/plan/strategy.h"
@@ -98,7 +99,8 @@ LocalIds Emit(OpBuilder& ops, const LocalOp& op) {
         if (!sharded || !factor.has_pad) continue;
         padded.operands[t] = ops.emitter().MaskPadding(
             padded.operands[t], op.operand_shapes[t], *op.decision.operands[t],
-            {static_cast<int>(d)}, b.ConstantDouble(b.type(padded.operands[t]), factor.pad));
+            {static_cast<int>(d)},
+            b.Constant(NearestLiteral(ops.context(), b.type(padded.operands[t]), factor.pad)));
       }
     }
   }

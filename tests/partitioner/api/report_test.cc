@@ -240,6 +240,21 @@ TEST(Explain, WhatIsGatheredWholeAndCutAgainIsW201WithTheOriginsOfBothShardings)
   EXPECT_THAT(Explain(**one_order, {}, ExplainFormat::kText), testing::Not(HasSubstr("W201")));
 }
 
+TEST(Explain, HasTheOriginsOfBothShardingsOfAnOperandThatIsMoved) {
+  const auto p = PartitionText(R"(HloModule m, num_partitions=4
+ENTRY main {
+  x = f32[16,32] parameter(0), sharding={devices=[4,1]<=[4]}
+  y = f32[16,32] parameter(1), sharding={devices=[1,4]<=[4]}
+  ROOT s = f32[16,32] add(x, y), sharding={devices=[4,1]<=[4]}
+}
+)",
+                               {});
+  ASSERT_TRUE(p.ok()) << p.status();
+  EXPECT_THAT(Explain(**p, {}, ExplainFormat::kText),
+              HasSubstr("  for  operand 1 of %s: [{}, {\"x0\"}] -> [{\"x0\"}, {}]\n"
+                        "  why  argument 1\n  and  constraint at %s\n"));
+}
+
 // As a rule for attention that has a batch for each operand.
 TEST(Explain, AGatherForARuleThatKeepsABatchApartIsW203) {
   const auto told = [](const std::string& rule) {

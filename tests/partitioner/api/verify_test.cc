@@ -247,6 +247,29 @@ TEST(Verify, SumsWhoseCombinerIsAnnotatedAreSums) {
   EXPECT_TRUE(r->exact);
 }
 
+// Where the two parts of an element cancel, minus the sum is -0 and the sum of -1 and 1 is +0.
+TEST(Verify, SumsThatAreNegatedBeforeTheyAreReducedMayBeZerosOfTheOtherSign) {
+  const std::string text = R"(HloModule m, num_partitions=2
+ENTRY main {
+  x = f32[16,8] parameter(0), sharding={devices=[1,2]<=[2]}
+  w = f32[8,16] parameter(1), sharding={devices=[2,1]<=[2]}
+  d = f32[16,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  u = f32[16,16] custom-call(d), custom_call_target="Sharding", sharding={unreduced}
+  n = f32[16,16] negate(u)
+  v = f32[16,16] custom-call(n), custom_call_target="Sharding", sharding={unreduced}
+  ROOT r = f32[16,16] custom-call(v), custom_call_target="Sharding", sharding={replicated}
+}
+)";
+  bool other_zeros = false;
+  for (uint64_t seed = 1; seed < 6; ++seed) {
+    const auto r = VerifyText(text, {.seed = seed});
+    ASSERT_TRUE(r.ok()) << r.status();
+    EXPECT_EQ(r->status, VerifyResult::Status::kOk) << VerifyJson(*r);
+    other_zeros = other_zeros || !r->outputs[0].same_zeros;
+  }
+  EXPECT_TRUE(other_zeros);
+}
+
 TEST(Verify, WhatADeviceSendsToAnotherStaysInexact) {
   const auto r = VerifyText(InRegion("  w = f32[4] exponential(y)\n  zero = f32[] constant(0)\n"
                                      "  t = f32[] reduce(w, zero), dimensions={0}, to_apply=add\n"

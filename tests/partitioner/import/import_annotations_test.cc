@@ -81,6 +81,30 @@ TEST(ImportShardy, GroupsJoinTheirOperands) {
   EXPECT_EQ(p.annotation[FindInstr(p, "g").value], AnnotationKind::kGroup);
 }
 
+TEST(ImportShardy, GroupsWithAValueInCommonAreOne) {
+  const auto in_group = [](absl::string_view value, int group) {
+    return absl::StrCat("\n  ", value, group, " = () custom-call(", value,
+                        "), custom_call_target=\"xla.sdy.ShardingGroup\", "
+                        "custom_call_has_side_effect=true, "
+                        "frontend_attributes={xla.sdy.sharding_group_id=\"",
+                        group, " : i64\"}");
+  };
+  std::string body;
+  int number = 0;
+  for (const char* value : {"x", "y", "z", "u", "v"}) {
+    absl::StrAppend(&body, "\n  ", value, " = f32[16]{0} parameter(", number++, ")");
+  }
+  // x 7 y 3 z 5 u, and v alone.
+  absl::StrAppend(&body, in_group("x", 7), in_group("y", 7), in_group("z", 5), in_group("u", 5),
+                  in_group("y", 3), in_group("z", 3), in_group("v", 4));
+  const Program p =
+      Import(EntryModule(absl::StrCat(body, "\n  ROOT r = f32[16]{0} negate(x)\n"), kMesh));
+  for (const char* value : {"x", "y", "z", "u"}) {
+    EXPECT_EQ(p.constraints[p.leaves.leaf(FindInstr(p, value)).value]->shard_as, 3) << value;
+  }
+  EXPECT_EQ(p.constraints[p.leaves.leaf(FindInstr(p, "v")).value]->shard_as, 4);
+}
+
 TEST(ImportShardy, AttributesWithoutTheirMeshFallBackToSharding) {
   const Program p = Import(EntryModule(
       "  x = f32[16]{0} parameter(0), sharding={devices=[8]<=[8]}, " +

@@ -17,8 +17,8 @@ constexpr char kSharded[] = "sharding={devices=[8]<=[8]}";
 constexpr char kHeader[] = "num_partitions=8, allow_spmd_sharding_propagation_to_output={true}";
 
 struct Propagated {
-  explicit Propagated(const std::string& body)
-      : program(Import(EntryModule(body, kHeader), {.num_partitions = 8})) {
+  explicit Propagated(const std::string& body, const std::string& header = kHeader)
+      : program(Import(EntryModule(body, header), {.num_partitions = 8})) {
     RuleTable rules(program, {});
     absl::StatusOr<PropagationResult> done = Propagate(program, rules, {});
     EXPECT_TRUE(done.ok()) << done.status();
@@ -140,6 +140,16 @@ TEST(Reasons, WhatIsReplicatedIsSoForAReason) {
   EXPECT_EQ(p.Of("alone"), "replicated: nothing sharded reaches it");
   EXPECT_EQ(p.Of("cut"),
             "replicated: %cut has sharded values, and passes none of their axes to it");
+}
+
+TEST(Reasons, ResultsWithoutAShardingAreSaidToHaveNone) {
+  const Propagated p(
+      absl::StrCat("x = f32[8] parameter(0), ", kSharded, "\n", "y = f32[8] sine(x)\n",
+                   "ROOT t = (f32[8], f32[8], f32[8]) tuple(y, x, y)\n"),
+      "num_partitions=8");
+  EXPECT_EQ(p.Of("y"), "replicated: the program states no sharding for result 0");
+  EXPECT_EQ(p.Of("x"), "argument 0");
+  EXPECT_EQ(p.Of("x.1"), "replicated: the program states no sharding for result 1");
 }
 
 // Steps that lead in a circle end, wherever one begins.

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/program_family.h"
@@ -53,6 +58,46 @@ TEST(CustomCalls, AFactorWhoseReductionTheResultDoesNotHaveIsWhole) {
     ASSERT_TRUE(p.ok()) << p.status();
     EXPECT_EQ(CountOpcode(**p, Opcode::kAllGather), gathers);
     EXPECT_EQ(CountOpcode(**p, Opcode::kAllReduce), reduces);
+  }
+}
+
+TEST(CustomCalls, PadsBeyondATypeAreItsExtremes) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::vector<std::tuple<std::string, double, std::string>> pads = {
+      {"s32", -kInf, "-2147483648"},
+      {"s32", kInf, "2147483647"},
+      {"s32", 1e10, "2147483647"},
+      {"s32", -7, "-7"},
+      {"s64", kInf, "9223372036854775807"},
+      {"s8", -kInf, "-128"},
+      {"s8", 300, "127"},
+      {"s8", -128, "-128"},
+      {"s4", -kInf, "-8"},
+      {"u8", -7, "0"},
+      {"u8", kInf, "255"},
+      {"pred", -kInf, "false"},
+      {"pred", 1, "true"},
+      {"f32", -kInf, "-inf"},
+      {"f32", 0.5, "0.5"},
+      {"f8e4m3fn", -kInf, "-448"},
+      {"f8e4m3fn", 1e10, "448"},
+      {"f8e4m3b11fnuz", kInf, "30"},
+  };
+  for (const auto& [type, pad, made] : pads) {
+    SCOPED_TRACE(absl::StrCat(type, " ", pad));
+    TargetRegistry targets;
+    ASSERT_TRUE(targets.RegisterRule("padded", {.rule = "m k -> m k", .pad = {{"k", pad}}}).ok());
+    TextOptions options;
+    options.targets = &targets;
+    const auto p = PartitionText(
+        absl::StrReplaceAll("HloModule m, num_partitions=2\nENTRY e {\n"
+                            "x = @[8,5] parameter(0), sharding={devices=[1,2]<=[2]}\n"
+                            "ROOT c = @[8,5] custom-call(x), custom_call_target=\"padded\", "
+                            "sharding={devices=[1,2]<=[2]}\n}",
+                            {{"@", type}}),
+        options);
+    ASSERT_TRUE(p.ok()) << p.status();
+    EXPECT_THAT(LocalText(**p), testing::HasSubstr(absl::StrCat(type, "[] constant(", made, ")")));
   }
 }
 

@@ -246,5 +246,24 @@ TEST(Loops, InLoopsGatherBeforeTheOuterOne) {
   EXPECT_EQ(sent.around, 4 * 64 * 16 / 8 * 7);  // of xs; each device sets rows of its own in ys
 }
 
+// The program states no sharding for its result, which is replicated. The stack stays in shards
+// until the loop ends.
+TEST(Loops, AStackThatTheProgramReturnsIsGatheredOnce) {
+  const std::string text = absl::StrReplaceAll(
+      Map("8", kZeros), {{"  ROOT o = f32[@A,@B] copy(out)<1:2>\n", ""},
+                         {"  out = f32[@A,@B] get-tuple-element(w), index=2\n}",
+                          "  ROOT out = f32[@A,@B] get-tuple-element(w), index=2\n}"}});
+  for (const StateSearch search : {StateSearch::kNone, StateSearch::kSmall}) {
+    const auto p = Partitioned(text, {{'A', 8}, {'B', 64}}, {", sharding={devices=[1,8]<=[8]}"},
+                               {.search = search});
+    ASSERT_NE(p, nullptr);
+    ASSERT_EQ(p->local.collectives.size(), 1);
+    const CollectiveRecord& r = p->local.collectives[0];
+    EXPECT_EQ(r.opcode, Opcode::kAllGather);
+    EXPECT_EQ(r.trip_count, 1);
+    EXPECT_EQ(r.bytes_moved, 7.0 / 8 * 8 * 64 * 4);
+  }
+}
+
 }  // namespace
 }  // namespace shardcall
