@@ -25,6 +25,9 @@ struct Worker {
 
 // The threads without work, which wait in it.
 struct Idle {
+  // Nobody catches what a thread throws that becomes idle, so that there is room for all.
+  Idle() { workers.reserve(kMostIdle); }
+
   std::mutex mutex;
   std::vector<Worker*> workers;
 

@@ -10,6 +10,7 @@ from shardcall.errors import Error
 
 _jaxlib = partitioners.jaxlib
 _stages = {}  # by platform, as XLA calls it: {target: {stage: capsule}}
+_names = set()  # of the kernels for CPUs
 if _jaxlib is not None:
     register_custom_type = _jaxlib.register_custom_type
     register_custom_call_target = _jaxlib.register_custom_call_target
@@ -32,8 +33,10 @@ def _note_type(type_name, type_id, platform='cpu'):
 
 
 def _note_kernel(name, fn, platform='cpu'):
+    name = name.decode() if isinstance(name, bytes) else name
+    if _on(platform) == _on('cpu'):
+        _names.add(name)
     if isinstance(fn, dict):
-        name = name.decode() if isinstance(name, bytes) else name
         _stages.setdefault(_on(platform), {}).setdefault(name, dict(fn))  # the first one counts
 
 
@@ -76,6 +79,11 @@ def hear_no_longer():
         _jaxlib.register_custom_type = register_custom_type
     if _jaxlib.register_custom_call_target is _telling_kernel:
         _jaxlib.register_custom_call_target = register_custom_call_target
+
+
+def is_heard(name):
+    """Whether we have heard of a kernel for CPUs of that name."""
+    return name in _names
 
 
 def functions(platform):

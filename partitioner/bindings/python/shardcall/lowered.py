@@ -37,12 +37,12 @@ def _converted(module):
 def take_registrations(program, data):
     """Takes over what this process has registered with JAX alone and a program, with the bytes
     `data`, may need: kernels of jax.ffi, and custom_partitioning."""
-    if 'jaxlib.xla_client' in sys.modules:
-        from shardcall import xla_client
-        xla_client._take_from_jaxlib(data)
     if is_lowered(program):
         from shardcall.jax import compiling
         compiling.take_framework_targets()
+    if 'jaxlib.xla_client' in sys.modules:
+        from shardcall import xla_client
+        xla_client._take_from_jaxlib(data)
 
 
 def has_partitioner_alone(target, program):

@@ -36,8 +36,11 @@ def proto_of(sharding):
 
 
 def to_hlo(code):
-    """StableHLO as a serialised HloModuleProto, by JAX."""
+    """StableHLO that a partitioner made as a serialised HloModuleProto, by JAX. The kernels that it
+    calls are known from now on."""
+    from shardcall import xla_client
     from shardcall.jax import conversion
+    xla_client._take_from_jaxlib(code)
     return conversion.bytecode_to_hlo(code)
 
 

@@ -124,11 +124,17 @@ def register_custom_call_target(
 
 def _take_from_jaxlib(program):
     """Has us know the kernels for CPUs that are registered with jaxlib alone, as by jax.ffi, and
-    whose names `program` has, which is a program's bytes or a target. Our own stay."""
+    whose names `program` has, which is a program's bytes or a target. Of a program with calls that
+    a partitioner writes anew, which may then call any kernel, all that we have heard of. Our own
+    stay."""
     if _jaxlib is None:
         return
+    is_target = isinstance(program, str)
+    written = not is_target and any(target.encode() in program
+                                    for target in _core.partitioned_targets())
     for name, fn in _heard.functions('Host').items():
-        called = name == program if isinstance(program, str) else name.encode() in program
+        called = name == program if is_target else name.encode() in program
+        called = called or (written and _heard.is_heard(name))
         # Callbacks of Python need contexts that XLA alone has.
         if name in _taken or not called or name.startswith('xla_ffi_python'):
             continue

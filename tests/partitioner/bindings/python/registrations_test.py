@@ -171,6 +171,72 @@ class WithoutSjJitTest(unittest.TestCase):
         made = sj.jit(lambda x, w: product(x, w * 2))(placed(X, 'a', 'b'), w)
         np.testing.assert_array_equal(made, X @ w * 2)
 
+    def test_a_callback_that_makes_another_function_is_found(self):
+        @custom_partitioning
+        def triple(x):
+            return x * 3
+
+        triple.def_partition(lambda mesh, args, result: (mesh, lambda x: x * 2, args[0].sharding,
+                                                         (args[0].sharding,)),
+                             sharding_rule='i j -> i j')
+        found = sj.check(triple, placed(X, 'a', 'b'))
+        self.assertEqual(found.verdict, 'incorrect')
+        self.assertIn('than the function', found.details['reason'])
+        self.assertTrue(sj.check(centered, placed(X, 'a', 'b')))
+
+    def test_a_callback_is_checked_with_results_in_shards_too(self):
+        @custom_partitioning
+        def numbered(x):
+            return x + jnp.arange(x.shape[0], dtype=x.dtype)[:, None]
+
+        # Right where it is asked for the whole result, which it follows.
+        numbered.def_partition(lambda mesh, args, result: (mesh, numbered.fun, result.sharding,
+                                                           (result.sharding,)),
+                               sharding_rule='i j -> i j')
+        found = sj.check(numbered, jax.ShapeDtypeStruct(X.shape, X.dtype))
+        self.assertEqual(found.verdict, 'incorrect')
+
+    def test_one_in_a_shard_map_over_some_axes_is_shown_the_others(self):
+        seen = []
+
+        @custom_partitioning
+        def double(x):
+            return x * 2
+
+        def partition(mesh, args, result):
+            seen.append(args[0].sharding.shard_shape(args[0].shape))
+            return mesh, double.fun, args[0].sharding, (args[0].sharding,)
+
+        double.def_partition(partition=partition, sharding_rule='i j -> i j')
+        f = jax.shard_map(double, mesh=MESH, in_specs=P('a'), out_specs=P('a'), axis_names={'a'})
+        for spec, shard in ((P('a', 'b'), (2, 3)), (P('a'), (2, 6))):
+            np.testing.assert_array_equal(sj.jit(f)(placed(X, *spec)), 2 * X)
+            self.assertEqual(seen[-1], shard)
+
+    def test_one_with_a_partition_callback_alone_is_asked_for_what_others_take(self):
+        @custom_partitioning
+        def double(x):
+            return x * 2
+
+        double.def_partition(lambda mesh, args, result: (mesh, double.fun, args[0].sharding,
+                                                         (args[0].sharding,)))
+        made = sj.jit(lambda x: double(x) + 1)(placed(X, 'a', 'b'))
+        np.testing.assert_array_equal(made, 2 * X + 1)
+
+    def test_kernels_that_a_callback_calls_are_known(self):
+        jax.ffi.register_ffi_target('called_behind', jax.ffi.pycapsule(DIVIDE), platform='cpu')
+
+        @custom_partitioning
+        def halved(x):
+            return jax.ffi.ffi_call('called_behind', jax.ShapeDtypeStruct(x.shape, x.dtype))(x, n=2)
+
+        halved.def_partition(lambda mesh, args, result: (mesh, halved.fun, args[0].sharding,
+                                                         (args[0].sharding,)),
+                             sharding_rule='i j -> i j')
+        lowered = jax.jit(lambda x: halved(x) * 2).lower(placed(X, 'a', 'b'))
+        self.assertTrue(shardcall.verify(lowered, [X]))
+        np.testing.assert_array_equal(shardcall.run(lowered, [X])[0], X)
+
     def test_a_custom_partitioning_with_a_wrong_rule_is_found(self):
         @custom_partitioning
         def wrong(x):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.test_util
 import numpy as np
+from jax.experimental.custom_partitioning import custom_partitioning
 
 from shardcall import programs
 from shardcall import xla_client
@@ -31,7 +32,7 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
         assert sj.check(norm, x, scale)
 
     Args:
-      function: of `target`, or any function that calls one, also of `jit`.
+      function: of `target`, a custom_partitioning, or any function that calls one, also of `jit`.
       *example: arrays or jax.ShapeDtypeStruct as it is called with. None: the calls that the rule
         says.
       target: of a function that calls several, the one that is meant.
@@ -57,6 +58,8 @@ def check(function: Callable, *example: Any, target: Optional[str] = None, vjp: 
                     'target. Fix: Say which is meant, or give an attribute of that name by '
                     'attributes={"target": ..}')
     name = target or getattr(function, 'name', '')
+    if not name and isinstance(function, custom_partitioning):
+        name = sharded_check.TARGET
     if not name:
         raise Error(f'E101 {function!r} is no target. Fix: Say which is meant, by target=')
     own = functions.settings_of(function, dict(rules=rules, plugins=plugins))

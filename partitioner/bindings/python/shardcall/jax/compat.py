@@ -9,6 +9,7 @@ give what moved its new place in front of the old one, and set NEWEST.
 Looked at before all else of shardcall.jax: E344 is raised where JAX is too old, or lacks a name;
 W207 is told once where it is newer than any that was tested.
 """
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -189,6 +190,8 @@ _plugin_callbacks = _the('jax._src.xla_bridge:_plugin_callbacks',
 _factories = _the('jax._src.xla_bridge:_backend_factories', use='the C API of a plugin')
 _the('jax._src.xla_bridge:BackendRegistration.c_api', use='as above')
 _the('jax._src.custom_partitioning', use='its import registers its partitioner')
+_partitionings = _the('jax._src.custom_partitioning:_sharding_callbacks',
+                      use='what a custom_partitioning defines, by the backend_config of its calls')
 custom_call_targets = _the('jax._src.lib:xla_client.custom_call_targets',
                            takes=('platform',), use='the kernels that XLA has')
 
@@ -196,7 +199,22 @@ custom_call_targets = _the('jax._src.lib:xla_client.custom_call_targets',
 def plugin_callbacks():
     """JAX's registrations for plugins: functions that take c_api=."""
     importlib.import_module('jax._src.custom_partitioning')
-    return list(_plugin_callbacks)
+    return [_with_infer(callback) for callback in _plugin_callbacks]
+
+
+def _with_infer(callback):
+    """One whose infer_sharding_from_operands says nothing of what a custom_partitioning leaves to
+    the default, which is none: JAX's would call it."""
+    infer = getattr(callback, 'keywords', {}).get('infer_sharding_from_operands')
+    if infer is None:
+        return callback
+
+    def answer(shapes, shardings, result_shape, config):
+        defined = _partitionings.get(config)
+        if defined is not None and defined.infer_sharding_from_operands is None:
+            return None
+        return infer(shapes, shardings, result_shape, config)
+    return functools.partial(callback, infer_sharding_from_operands=answer)
 
 
 def c_apis():

@@ -69,7 +69,7 @@ def take_framework_targets():
     """Takes over what JAX has registered for the XLA of plugins since."""
     global _framework
     with _lock:
-        _core.set_stablehlo_to_hlo(conversion.bytecode_to_hlo)
+        _core.set_stablehlo_to_hlo(partitioners.to_hlo)
         callbacks = compat.plugin_callbacks()
         for callback in callbacks[_framework:]:
             try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check of a custom_partitioning: its functions know the mesh of the program that calls it, so
-programs with all shardings of the operands over that mesh are held against one device."""
+programs with all shardings of the operands over that mesh are held against one device, where the
+callback makes the call whole, and what they compute is held against the function itself."""
 import itertools
 
 import jax
@@ -9,6 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from shardcall import programs
 from shardcall.errors import Error
+from shardcall.jax import functions
 
 TARGET = 'CustomSPMDPartitioning'  # of the calls of every custom_partitioning
 
@@ -40,15 +42,46 @@ def _specs(mesh, example):
                 yield specs
 
 
+def _values(example, seed):
+    """Arrays as they are; whole numbers for those of which only the shape is said."""
+    random = np.random.default_rng(seed)
+    return [np.asarray(random.integers(-4, 5, x.shape), x.dtype)
+            if isinstance(x, jax.ShapeDtypeStruct) else np.asarray(x) for x in example]
+
+
+def _alike(wanted, made):
+    """Equal, or near where sums may be rounded otherwise."""
+    for want, got in zip(map(np.asarray, jax.tree.leaves(wanted)),
+                         map(np.asarray, jax.tree.leaves(made))):
+        if want.dtype.kind in 'biu':
+            near = np.array_equal(want, got)
+        else:
+            tolerance = 1e-5 if want.dtype.itemsize >= 4 else 1e-2
+            want, got = (x.astype(np.complex128) for x in (want, got))
+            largest = np.abs(want[np.isfinite(want)]).max(initial=0)
+            near = np.allclose(got, want, rtol=0, atol=tolerance * largest, equal_nan=True)
+        if not near:
+            return False
+    return True
+
+
 def check(function, example, **options):
     """A shardcall.RuleCheck, with the first sharding that is wrong in its details."""
     mesh = _mesh_of(example)
+    values = _values(example, options.get('seed', 0))
+    alone = jax.jit(function)(*(jax.device_put(x, mesh.devices.flat[0]) for x in values))
+    sharded_function = functions.jit(function)
     found = None
     for specs in dict.fromkeys(_specs(mesh, example)):
-        sharded = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec))
-                   for x, spec in zip(example, specs)]
+        placements = [NamedSharding(mesh, spec) for spec in specs]
+        sharded = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placement)
+                   for x, placement in zip(example, placements)]
         found = programs.check_rule(TARGET, jax.jit(function).lower(*sharded), **options)
+        details = {**found.details, 'shardings': [str(spec) for spec in specs]}
         if not found:
-            details = {**found.details, 'shardings': [str(spec) for spec in specs]}
             return programs.RuleCheck(found.verdict, '', (), details)
+        if not _alike(alone, sharded_function(*map(jax.device_put, values, placements))):
+            details.update(verdict='incorrect',
+                           reason='what the callback makes gives other numbers than the function')
+            return programs.RuleCheck('incorrect', '', (), details)
     return programs.RuleCheck('holds', '', (), {**found.details, 'untested': []})
