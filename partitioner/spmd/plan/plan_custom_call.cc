@@ -12,6 +12,7 @@
 #include "shardcall/partitioner/spmd/plan/plan_gathers.h"
 #include "shardcall/partitioner/spmd/plan/planner.h"
 #include "shardcall/sharding/base/status.h"
+#include "shardcall/sharding/rule/factor_assignment.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -75,16 +76,27 @@ States Planner::SeenByCallback(InstrId id) {
   States out = table_.OperandStates(id);
   if (!rules_.PartitionedByCallback(id)) return out;
   const ShardingRule& rule = *rules_.rule(id);
+  IndexSet shown;
+  for (size_t f = 0; f < rule.factors.size(); ++f) {
+    if (rule.factors[f].kind != FactorKind::kNeedReplication) shown.Insert(static_cast<int>(f));
+  }
   for (size_t t = 0; t < out.size(); ++t) {
     if (out[t] == nullptr) continue;
-    ShardingBuilder whole(*out[t]);
-    for (size_t d = 0; d < rule.operands[t].dims.size(); ++d) {
-      const bool needs = absl::c_any_of(rule.operands[t].dims[d], [&](int f) {
-        return rule.factors[f].kind == FactorKind::kNeedReplication;
-      });
-      if (needs) whole.dims[d].clear();
+    const auto needs = [&](const FactorList& dim) {
+      return absl::c_any_of(dim, [&](int f) { return !shown.Contains(f); });
+    };
+    if (absl::c_none_of(rule.operands[t].dims, needs)) continue;
+    // The other factors of its dimensions keep their axes.
+    FactorAssignment axes(rule, out[t]->mesh(), program_.manual_axes(id), shown);
+    axes.Project(static_cast<int>(t), *out[t]);
+    ShardingBuilder seen(*out[t]);
+    const Sharding* const dims = axes.DimSharding(context_, static_cast<int>(t));
+    for (int d = 0; d < dims->rank(); ++d) {
+      if (needs(rule.operands[t].dims[d])) {
+        seen.dims[d].assign(dims->dim(d).begin(), dims->dim(d).end());
+      }
     }
-    out[t] = whole.Intern(context_);
+    out[t] = seen.Intern(context_);
   }
   return out;
 }
