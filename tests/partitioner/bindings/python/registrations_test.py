@@ -171,6 +171,24 @@ class WithoutSjJitTest(unittest.TestCase):
         made = sj.jit(lambda x, w: product(x, w * 2))(placed(X, 'a', 'b'), w)
         np.testing.assert_array_equal(made, X @ w * 2)
 
+    def test_factors_beside_one_that_is_needed_whole_keep_their_axes(self):
+        seen = []
+
+        @custom_partitioning
+        def flat(x, y):
+            return x.reshape(y.shape) + y
+
+        def partition(mesh, args, result):
+            seen.extend(a.sharding.shard_shape(a.shape) for a in args)
+            return mesh, flat.fun, args[1].sharding, tuple(a.sharding for a in args)
+
+        flat.def_partition(partition=partition, sharding_rule='(i k) j, (i k j) -> (i k j)',
+                           i=4, k=2, need_replication_factors=('k',))
+        x, y = np.arange(24, dtype=np.float32).reshape(8, 3), np.ones(24, np.float32)
+        made = sj.jit(lambda x, y: flat(x, y) * 2)(placed(x, 'a'), placed(y, 'a'))
+        np.testing.assert_array_equal(made, 2 * (x.ravel() + 1))
+        self.assertEqual(seen[-2:], [(2, 3), (6,)])
+
     def test_a_callback_that_makes_another_function_is_found(self):
         @custom_partitioning
         def triple(x):
