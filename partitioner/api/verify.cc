@@ -214,12 +214,10 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
     }
     result.outputs.push_back(
         Compare(want.outputs[k], got[k], want.exact[k], /*of_any_size=*/true, spread));
-    OutputDifference& made = result.outputs.back();
-    made.ok =
-        made.ok || (!zeros && !made.same_zeros && made.same_specials && made.max_abs_diff == 0);
-    if (made.ok || !result.reason.empty()) continue;
+    OutputDifference& d = result.outputs.back();
+    d.ok = d.ok || (!zeros && !d.same_zeros && d.same_specials && d.max_abs_diff == 0);
+    if (d.ok || !result.reason.empty()) continue;
     result.status = VerifyResult::Status::kMismatch;
-    const OutputDifference& d = result.outputs.back();
     result.reason = absl::StrCat("output ", k, " differs ", HowItDiffers(d),
                                  ", its largest value is ", d.largest);
   }

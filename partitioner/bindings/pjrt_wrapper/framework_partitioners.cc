@@ -24,17 +24,10 @@ class FreeMesh {
  public:
   explicit FreeMesh(const CustomCallView& call) : call_(call), free_(call) {
     if (call.manual_axes.empty()) return;
+    parts_ = call.free_axes();
     std::vector<int64_t> sizes;
-    for (int k = 0; k < call.mesh->num_axes(); ++k) {
-      const AxisRef whole = call.mesh->FullAxis(k);
-      for (AxisRef part : Minus(*call.mesh, {&whole, 1}, call.manual_axes)) {
-        parts_.push_back(part);
-        sizes.push_back(part.size);
-      }
-    }
-    int64_t devices = 1;
-    for (int64_t n : sizes) devices *= n;
-    free_.mesh = InternBaseMesh(*call.context, sizes, DeviceOrder::Identity(devices));
+    for (AxisRef part : parts_) sizes.push_back(part.size);
+    free_.mesh = InternBaseMesh(*call.context, sizes, DeviceOrder::Identity(AxesSize(parts_)));
     free_.manual_axes = {};
   }
 

@@ -133,10 +133,11 @@ def _take_from_jaxlib(program):
     written = not is_target and any(target.encode() in program
                                     for target in _core.partitioned_targets())
     for name, fn in _heard.functions('Host').items():
-        called = name == program if is_target else name.encode() in program
-        called = called or (written and _heard.is_heard(name))
         # Callbacks of Python need contexts that XLA alone has.
-        if name in _taken or not called or name.startswith('xla_ffi_python'):
+        if name in _taken or name.startswith('xla_ffi_python'):
+            continue
+        called = name == program if is_target else name.encode() in program
+        if not (called or (written and _heard.is_heard(name))):
             continue
         stages = [fn.get(s) for s in _STAGES] if isinstance(fn, dict) else [None, None, None, fn]
         try:
