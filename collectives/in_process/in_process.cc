@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "shardcall/collectives/backend.h"
 #include "shardcall/collectives/call.h"
 #include "shardcall/collectives/in_process/in_process_state.h"
@@ -187,7 +187,7 @@ class InProcessCommunicator final : public BackendCommunicator {
   // By lists that the state owns.
   ByList<int, Membership> memberships_;
   ByList<std::pair<int, int>, const InProcessState::Permutation*> permutations_;
-  absl::flat_hash_map<std::pair<int, int>, InProcessPair*> pairs_;
+  std::map<std::pair<int, int>, InProcessPair*> pairs_;
 };
 
 absl::Status InProcessCommunicator::PointToPoint(const CallSignature& call, int partner, void* data,

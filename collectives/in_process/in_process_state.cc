@@ -37,15 +37,17 @@ absl::StatusOr<InProcessState::Meeting> InProcessState::FindGroup(absl::Span<con
 InProcessState::Meeting InProcessState::MakeMeeting(absl::Span<const int> ranks) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
-  std::unique_ptr<InProcessGroup>& group = groups_[sorted];
-  if (group == nullptr) {
-    group = std::make_unique<InProcessGroup>(std::move(sorted), absl::MakeSpan(recorders_));
-    if (!aborted_.ok()) group->Fail(aborted_);
+  auto it = groups_.find(sorted);
+  if (it == groups_.end()) {
+    auto group = std::make_unique<InProcessGroup>(sorted, absl::MakeSpan(recorders_));
+    it = groups_.emplace(std::move(sorted), std::move(group)).first;
+    InProcessGroup& made = *it->second;
+    if (!aborted_.ok()) made.Fail(aborted_);
     const int left = FirstLeft(ranks);
-    if (left >= 0) group->Fail(LeftStatus(left));
-    for (int rank : ranks) groups_of_[rank].push_back(group.get());
+    if (left >= 0) made.Fail(LeftStatus(left));
+    for (int rank : ranks) groups_of_[rank].push_back(&made);
   }
-  return {group.get(), group->InternOrder(ranks)};
+  return {it->second.get(), it->second->InternOrder(ranks)};
 }
 
 absl::StatusOr<const InProcessState::Permutation*> InProcessState::FindPermutation(
@@ -72,16 +74,18 @@ absl::StatusOr<const InProcessState::Permutation*> InProcessState::FindPermutati
 
 InProcessPair* InProcessState::FindPair(int sender, int receiver) {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::unique_ptr<InProcessPair>& pair = pairs_[{sender, receiver}];
-  if (pair == nullptr) {
-    pair = std::make_unique<InProcessPair>(sender, receiver, absl::MakeSpan(recorders_));
-    if (!aborted_.ok()) pair->Fail(aborted_);
+  auto it = pairs_.find({sender, receiver});
+  if (it == pairs_.end()) {
+    auto pair = std::make_unique<InProcessPair>(sender, receiver, absl::MakeSpan(recorders_));
+    it = pairs_.emplace(std::pair(sender, receiver), std::move(pair)).first;
+    InProcessPair& made = *it->second;
+    if (!aborted_.ok()) made.Fail(aborted_);
     const int ranks[] = {sender, receiver};
     const int left = FirstLeft(ranks);
-    if (left >= 0) pair->Fail(LeftStatus(left));
-    for (int rank : ranks) pairs_of_[rank].push_back(pair.get());
+    if (left >= 0) made.Fail(LeftStatus(left));
+    for (int rank : ranks) pairs_of_[rank].push_back(&made);
   }
-  return pair.get();
+  return it->second.get();
 }
 
 void InProcessState::Join(int rank) {

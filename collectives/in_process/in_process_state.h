@@ -9,10 +9,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,7 +25,8 @@
 namespace shardcall {
 inline namespace internal {
 
-// For tables by lists that are owned elsewhere. The hash reads a few elements only: each device
+// For tables by lists that are owned elsewhere; of the standard library, since Abseil's cannot be
+// destroyed once they found no memory to grow. The hash reads a few elements only: each device
 // looks up its list at every call, and the comparison reads the whole list once already.
 template <typename T>
 struct HashOfList {
@@ -45,7 +46,7 @@ struct SameList {
   }
 };
 template <typename T, typename V>
-using ByList = absl::flat_hash_map<absl::Span<const T>, V, HashOfList<T>, SameList<T>>;
+using ByList = std::unordered_map<absl::Span<const T>, V, HashOfList<T>, SameList<T>>;
 
 class InProcessState {
  public:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
 // Under a sanitizer every block is allocated and freed, so that it sees errors.
 #if defined(__SANITIZE_ADDRESS__)
@@ -128,9 +129,15 @@ void BufferPool::Free(void* block, size_t bytes) {
 }
 
 void BufferPool::AddIdle(char* block, size_t bytes) {
-  idle_.emplace(block, bytes);
-  idle_sizes_.emplace(bytes, block);
-  stats_.idle += bytes;
+  try {
+    idle_sizes_.emplace(bytes, block);
+    idle_.emplace(block, bytes);
+    stats_.idle += bytes;
+  } catch (const std::bad_alloc&) {
+    // Destructors of tensors come here, and must not throw: the block goes back to the system.
+    idle_sizes_.erase({bytes, block});
+    munmap(block, bytes);
+  }
 }
 
 void BufferPool::RemoveIdle(char* block, size_t bytes) {

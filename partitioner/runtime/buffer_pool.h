@@ -37,6 +37,7 @@ class BufferPool {
   Stats stats();
 
  private:
+  // Returns the block to the system instead where there is no memory to note it.
   void AddIdle(char* block, size_t bytes);
   void RemoveIdle(char* block, size_t bytes);
   // Returns idle memory to the system, the largest blocks first, until at most `bytes` are left.

@@ -25,12 +25,18 @@ class OutOfMemory : public std::bad_alloc {
   const uint64_t bytes_;
 };
 
-// E314.
+// Keeps some memory for what is done after an allocation has failed: the error's text, and how the
+// other devices learn of it. To be called where memory may become short; does nothing where it is
+// kept already.
+void KeepMemoryForErrors();
+
+// E314. Gives the kept memory back first.
 absl::Status OutOfMemoryStatus(const std::bad_alloc& e, absl::string_view where);
 
 // The result of `body`, a Status or a StatusOr, or E314 if it throws for lack of memory.
 template <typename Body>
 auto WithinMemory(absl::string_view where, Body body) -> decltype(body()) {
+  KeepMemoryForErrors();
   try {
     return body();
   } catch (const std::bad_alloc& e) {

@@ -304,7 +304,9 @@ absl::StatusOr<std::vector<Tensor>> ExecuteWatched(
       state->program->name, 1, device.deadline,
       [state](int, RunningSteps* running) {
         state->device.running = running;
-        state->result = Execute(*state->program, std::move(state->arguments), state->device);
+        state->result = WithinMemory(state->program->name, [&] {
+          return Execute(*state->program, std::move(state->arguments), state->device);
+        });
       },
       [&](const absl::Status& status) {
         state->cancelled = true;
@@ -349,8 +351,10 @@ class ThreadsRun {
     device.running = running;
     device.deadline = deadline_;
     device.run_id = run_id_;
-    std::vector<Tensor> mine = arguments_.size() == 1 ? arguments_[0] : std::move(arguments_[d]);
-    absl::StatusOr<std::vector<Tensor>> result = Execute(*program_, std::move(mine), device);
+    absl::StatusOr<std::vector<Tensor>> result = WithinMemory(program_->name, [&] {
+      std::vector<Tensor> mine = arguments_.size() == 1 ? arguments_[0] : std::move(arguments_[d]);
+      return Execute(*program_, std::move(mine), device);
+    });
     if (result.ok()) {
       results_[d] = *std::move(result);
     } else {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "shardcall/partitioner/ir/opcode.h"
 #include "shardcall/partitioner/runtime/execute/active_runs.h"
 #include "shardcall/partitioner/runtime/execute/device_threads.h"
+#include "shardcall/partitioner/runtime/out_of_memory.h"
 #include "shardcall/sharding/base/of_this_process.h"
 #include "shardcall/sharding/base/status.h"
 #include "shardcall/sharding/base/steady_time.h"
@@ -119,6 +121,19 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 constexpr size_t kStackOfThread = size_t{16} << 20;
 constexpr size_t kBufferOfBlas = size_t{256} << 20;  // for each thread that multiplies at once
 
+// Starts the thread of one device. Again if none could be started though there is memory for its
+// stack: another thread may just have given it back.
+void StartDevice(const std::shared_ptr<Shared>& shared, int device) {
+  constexpr int kMostTries = 3;
+  for (int tries = 1;; ++tries) {
+    try {
+      return RunOnDeviceThread([shared, device] { RunDevice(*shared, device); });
+    } catch (const std::system_error&) {
+      if (tries == kMostTries || !MemoryIsThere(kStackOfThread)) throw;
+    }
+  }
+}
+
 // The error for a thread that cannot be started: E315, or E314 if its stack finds no memory.
 absl::Status NoThreadStatus(const std::system_error& error, const std::string& where) {
   if (!MemoryIsThere(kStackOfThread)) {
@@ -132,7 +147,8 @@ absl::Status NoThreadStatus(const std::system_error& error, const std::string& w
       {.code = "E315",
        .message = absl::StrCat("cannot start a thread for every device: ", error.what()),
        .where = where,
-       .fix = "Raise ulimit -u, or run fewer devices in one process"},
+       .fix = "Raise ulimit -u, or ulimit -v if it limits memory, or run fewer devices in one "
+              "process"},
       absl::StatusCode::kUnavailable);
 }
 
@@ -261,10 +277,12 @@ absl::Status RunWatched(const std::string& name, int num_devices, absl::Duration
   int started = 0;
   try {
     for (; started < num_devices; ++started) {
-      RunOnDeviceThread([shared, d = started] { RunDevice(*shared, d); });
+      StartDevice(shared, started);
     }
   } catch (const std::system_error& e) {
     watch.Fail(NoThreadStatus(e, name), kPatience);
+  } catch (const std::bad_alloc& e) {
+    watch.Fail(OutOfMemoryStatus(e, name), kPatience);
   }
   watch.Wait(started);
   return watch.failure().ok() ? active.status() : watch.failure();

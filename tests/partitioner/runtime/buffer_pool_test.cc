@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/runtime/buffer_pool.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -44,6 +47,30 @@ TEST(BufferPool, PartsOfALargeBlockServeSmallTensors) {
   size_t again = 16 * kMiB;
   EXPECT_EQ(pool.Allocate(&again), block);
   pool.Free(block, again);
+}
+
+TEST(BufferPool, BlocksAreFreedWhereNoMemoryIsLeft) {
+  BufferPool pool;
+  if (!Pools(&pool)) GTEST_SKIP() << "nothing is pooled in this build";
+  // Every other block is freed, so that none becomes part of another, and each has to be noted.
+  const auto frees = [&] {
+    std::vector<std::pair<void*, size_t>> blocks;
+    for (int i = 0; i < 64; ++i) {
+      size_t bytes = BufferPool::kLeastPooledBytes;
+      void* const block = pool.Allocate(&bytes);
+      blocks.emplace_back(block, bytes);
+    }
+    std::sort(blocks.begin(), blocks.end());
+    const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    if (setrlimit(RLIMIT_AS, &none) != 0) std::_Exit(1);
+    for (size_t bytes = kMiB; bytes > 0; bytes /= 2) {
+      while (std::malloc(bytes) != nullptr) {
+      }
+    }
+    for (size_t i = 0; i < blocks.size(); i += 2) pool.Free(blocks[i].first, blocks[i].second);
+    std::_Exit(pool.stats().live == blocks.size() / 2 * BufferPool::kLeastPooledBytes ? 0 : 2);
+  };
+  EXPECT_EXIT(frees(), testing::ExitedWithCode(0), "");
 }
 
 TEST(BufferPool, LiveBlocksKeepTheirBytesAndIdleOnesStayWithinBounds) {
