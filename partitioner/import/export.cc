@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/import/export.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/import/annotations.h"
 #include "shardcall/partitioner/import/import_internal.h"
+#include "shardcall/partitioner/ir/analysis/needs_first.h"
 #include "shardcall/partitioner/ir/annotation_names.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 #include "shardcall/sharding/convert/convert.h"
@@ -43,10 +46,22 @@ class Exporter {
     }
     for (int c = 0; c < old_.num_computations(); ++c) cloner_.SetRoot(CompId(c));
     for (int k = 0; k < old_.num_instructions(); ++k) AgreeOnRoots(InstrId(k));
+    StandAsInTheText();
     return std::move(out_);
   }
 
  private:
+  void StandAsInTheText() {
+    if (p_.place.empty()) return;
+    std::vector<int32_t> place = p_.place;
+    place.resize(out_.num_instructions(), std::numeric_limits<int32_t>::max());  // new roots
+    NeedsFirst needs_first(out_);
+    for (int c = 0; c < out_.num_computations(); ++c) {
+      std::vector<InstrId>& instructions = out_.mutable_comp(CompId(c)).instructions;
+      instructions = needs_first.ByPlace(instructions, place);
+    }
+  }
+
   void CopyHeader() {
     cloner_.CopyHeader();
     if (!options_.keep_propagation_flags) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/import/canonical_order.h"
 #include "shardcall/partitioner/import/import_annotations.h"
 #include "shardcall/partitioner/import/parallel_indices.h"
 #include "shardcall/partitioner/ir/monoid.h"
@@ -221,6 +222,7 @@ absl::StatusOr<Program> internal::ImportModule(Module module, const ImportOption
   ModuleEdit parallel;
   import_internal::FindParallelIndices(inlined.module, &parallel);
   if (!parallel.empty()) import_internal::ApplyEdit(parallel, &inlined);
+  inlined = import_internal::InCanonicalOrder(std::move(inlined));
   // An edit of the module changes ids, so import starts again on the edited module; the second
   // round requests no more edits.
   for (int round = 0;; ++round) {
@@ -237,6 +239,7 @@ absl::StatusOr<Program> internal::ImportModule(Module module, const ImportOption
     }
     if (edit.empty() || round == 4) {
       program.module = std::move(inlined.module);
+      program.place = std::move(inlined.place);
       program.module.header.num_partitions = program.num_partitions;
       program.module.header.has_num_partitions = true;
       SHARDCALL_RETURN_IF_ERROR(CheckUnreduced(program));
@@ -244,6 +247,7 @@ absl::StatusOr<Program> internal::ImportModule(Module module, const ImportOption
       return program;
     }
     import_internal::ApplyEdit(edit, &inlined);
+    inlined = import_internal::InCanonicalOrder(std::move(inlined));
   }
 }
 

@@ -54,6 +54,7 @@ class EditedModule {
     }
     if (!edit_.unstated_results.empty()) inlined_.unstated_results = edit_.unstated_results;
     inlined_.frame_of = std::move(frame_of_);
+    inlined_.place = std::move(place_);
     inlined_.module = std::move(new_);
   }
 
@@ -68,6 +69,12 @@ class EditedModule {
     for (size_t k = 0; k < edit_.identities.size(); ++k) {
       identities_of_[edit_.identities[k].user].push_back(static_cast<int>(k));
     }
+  }
+
+  // Notes of what is added next that it stands where the old instruction does.
+  void StandsWhere(InstrId old) {
+    frame_of_.push_back(inlined_.frame_of[old.value]);
+    if (!inlined_.place.empty()) place_.push_back(inlined_.place[old.value]);
   }
 
   // What only rewritten operands used. Operands stand before their users, in order of ids.
@@ -105,7 +112,7 @@ class EditedModule {
     identity.metadata = new_.instr(value).metadata;
     identity.sharding = want.sharding;
     identity.frontend = want.frontend;
-    frame_of_.push_back(inlined_.frame_of[near.value]);
+    StandsWhere(near);
     return new_.Add(old_.instr(near).computation, identity, absl::MakeConstSpan(&value, 1));
   }
 
@@ -132,7 +139,7 @@ class EditedModule {
       }
     }
     if (!i.name.empty()) copy.name = names_.Take(i.name);
-    frame_of_.push_back(inlined_.frame_of[id.value]);
+    StandsWhere(id);
     if (clone >= 0) return new_.Add(i.computation, copy, operands);
     const InstrId made = cloner_.Add(id, copy, operands, i.computation);
     cloner_.CopyRare(id, made, [&](InstrId before) { return !unused_[before.value]; });
@@ -163,7 +170,7 @@ class EditedModule {
       whole.name = names_.Take(new_.instr(root).name);
       whole.sharding = new_.instr(root).sharding;
       result = new_.Add(new_.entry(), whole, parts);
-      frame_of_.push_back(0);
+      StandsWhere(old_.comp(old_.entry()).root);
     }
     new_.SetRoot(new_.entry(), result);
   }
@@ -182,7 +189,7 @@ class EditedModule {
       part.name = names_.Take(new_.instr(tuple).name);
       part.metadata = new_.instr(tuple).metadata;
       parts.push_back(new_.Add(new_.entry(), part, absl::MakeConstSpan(&tuple, 1)));
-      frame_of_.push_back(0);
+      StandsWhere(old_.comp(old_.entry()).root);
     }
     return parts;
   }
@@ -197,7 +204,7 @@ class EditedModule {
   absl::flat_hash_map<InstrId, std::vector<int>> clones_of_, identities_of_;
   std::vector<bool> unused_;  // by instruction of the old module: not in the new one
   std::vector<InstrId> clones_;
-  std::vector<int32_t> frame_of_;
+  std::vector<int32_t> frame_of_, place_;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct InlinedModule {
   explicit InlinedModule(Module m) : module(std::move(m)) {}
   Module module;
   std::vector<int32_t> frame_of;  // by instruction; 0 is the entry
+  std::vector<int32_t> place;     // Program::place so far
   std::vector<CallFrame> frames;
   std::vector<bool> unstated_results;  // Program::unstated_output so far
 };

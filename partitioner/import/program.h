@@ -75,6 +75,9 @@ struct Program {
   // Results (flat) that propagation may not set, and whose sharding the program does not state:
   // they are replicated.
   std::vector<bool> unstated_output;
+  // By instruction: its place in the text, to compare with those of its computation. Empty where
+  // the instructions stand in this order.
+  std::vector<int32_t> place;
   bool uses_shardy = false;           // annotations were xla.sdy.*
   std::vector<std::string> warnings;  // W2xx, import's own
 };

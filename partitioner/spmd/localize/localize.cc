@@ -35,6 +35,7 @@ Localizer::Localizer(const Program& program, const Plan& plan, RuleTable& rules,
       computation_map_(program.module.num_computations()),
       caller_(program.module.num_computations()),
       control_edges_(program.module, &result_.module),
+      text_order_(program.place),
       stated_(context_, program.num_partitions > 1),
       one_device_(std::make_unique<OneDeviceLocalizer>(this)) {}
 
@@ -344,9 +345,11 @@ absl::Status Localizer::LocalizeComputation(CompId comp) {
     const int begin = local().num_instructions();
     SHARDCALL_RETURN_IF_ERROR(LocalizeInstruction(id));
     if (!control_edges_.empty()) control_edges_.NoteEmitted(id, builder().computation(), begin);
+    text_order_.NoteEmitted(id, local());
   }
   if (!control_edges_.empty()) control_edges_.Keep(comp);
   FinishRoot(comp);
+  text_order_.NoteEmitted(InstrId(), local());
   return ops_.status();
 }
 
@@ -374,6 +377,9 @@ absl::StatusOr<LocalProgram> Localizer::Run() {
   MakeHeader();
   SHARDCALL_RETURN_IF_ERROR(VerifyCallbacks());
   result_.collectives = std::move(ops_.shared().records);
+  std::vector<CompId> made;
+  for (const CompId c : order) made.push_back(computation_map_[c.value]);
+  text_order_.Restore(made, &result_);
   return std::move(result_);
 }
 

@@ -17,6 +17,7 @@
 #include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/partitioner/spmd/localize/op_builder.h"
 #include "shardcall/partitioner/spmd/localize/stated_shardings.h"
+#include "shardcall/partitioner/spmd/localize/text_order.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -118,6 +119,7 @@ class Localizer {
   std::vector<CompId> computation_map_;  // of the computations that are partitioned
   std::vector<InstrId> caller_;          // by computation: the instruction that calls it
   ControlEdges control_edges_;
+  TextOrder text_order_;
   StatedShardings stated_;
   std::unique_ptr<OneDeviceLocalizer> one_device_;
 };

@@ -110,10 +110,10 @@ TEST(ImportOrder, AnAnnotatedValueIsTheValue) {
   const std::string begin = kTwo + told("t", "a") + told("u", "b");
   const std::string end = "  ROOT r = (f32[4], f32[4]) tuple(t, u)\n";
   EXPECT_EQ(Order(Import(EntryModule(begin + Dep("o", "u, t") + end, "num_partitions=2"))),
-            "b, a after b, t, u, t.1, u.1, r");
+            "b, a after b, t, t.1, u, u.1, r");
   // Two names of one value are no order.
   EXPECT_EQ(Order(Import(EntryModule(begin + Dep("o", "a, t") + end, "num_partitions=2"))),
-            "a, b, t, u, t.1, u.1, r");
+            "a, t, t.1, b, u, u.1, r");
 }
 
 TEST(ImportOrder, ParametersAreThereFromTheStart) {

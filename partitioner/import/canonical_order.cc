@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardcall/partitioner/import/canonical_order.h"
+
+#include "absl/container/inlined_vector.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/build/module_cloner.h"
+
+namespace shardcall {
+inline namespace internal {
+namespace import_internal {
+namespace {
+
+// What is called from the entry: computations in the order of their first calls, and instructions,
+// those of a computation before the first one that calls it.
+class CalledInOrder {
+ public:
+  explicit CalledInOrder(const Module& module)
+      : module_(module), order_(module), met_(module.num_computations()) {}
+
+  void Run() {
+    Enter(module_.entry());
+    while (!open_.empty()) {
+      Open& c = open_.back();
+      if (c.next == c.instructions->size()) {
+        open_.pop_back();
+        continue;
+      }
+      const InstrId id = (*c.instructions)[c.next];
+      if (c.entered == 0) c.called = CalledComputations(module_, module_.instr(id));
+      if (c.entered < c.called.size()) {
+        Enter(c.called[c.entered++]);
+        continue;
+      }
+      instructions.push_back(id);
+      ++c.next;
+      c.entered = 0;
+    }
+  }
+
+  // Whether nothing changes.
+  bool AreNumbered() const {
+    const auto numbered = [](const auto& ids) {
+      for (size_t k = 0; k < ids.size(); ++k) {
+        if (ids[k].value != k) return false;
+      }
+      return true;
+    };
+    return numbered(instructions) && numbered(computations);
+  }
+
+  std::vector<InstrId> instructions;
+  std::vector<CompId> computations;
+
+ private:
+  struct Open {
+    const std::vector<InstrId>* instructions;
+    size_t next = 0;
+    // What the next one calls, and how many of these are entered.
+    absl::InlinedVector<CompId, 2> called = {};
+    size_t entered = 0;
+  };
+
+  void Enter(CompId comp) {
+    if (met_[comp.value]) return;
+    met_[comp.value] = true;
+    computations.push_back(comp);
+    open_.push_back({&order_.Of(comp)});
+  }
+
+  const Module& module_;
+  CanonicalOrder order_;
+  std::vector<bool> met_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+CanonicalOrder::CanonicalOrder(const Module& module)
+    : module_(module),
+      effects_(module, EffectsAt::kRunning),
+      orders_(module.num_computations()),
+      needs_first_(module) {}
+
+const std::vector<InstrId>& CanonicalOrder::Of(CompId comp) {
+  const Computation& c = module_.comp(comp);
+  if (module_.header.is_scheduled) return c.instructions;
+  std::unique_ptr<std::vector<InstrId>>& order = orders_[comp.value];
+  if (order != nullptr) return *order;
+  order = std::make_unique<std::vector<InstrId>>();
+  order->reserve(c.instructions.size());
+  for (InstrId p : c.parameters) needs_first_.Add(p, order.get());
+  for (InstrId id : c.instructions) {
+    if (effects_.Has(module_.instr(id))) needs_first_.Add(id, order.get());
+  }
+  needs_first_.Add(c.root, order.get());
+  for (InstrId id : c.instructions) needs_first_.Add(id, order.get());
+  return *order;
+}
+
+InlinedModule InCanonicalOrder(InlinedModule inlined) {
+  const Module& old = inlined.module;
+  CalledInOrder order(old);
+  order.Run();
+  if (order.AreNumbered()) return inlined;
+  InlinedModule out(Module(old.shared_context()));
+  ModuleCloner cloner(old, &out.module);
+  cloner.CopyHeader();
+  for (CompId c : order.computations) cloner.AddComputation(c);
+  for (InstrId id : order.instructions) {
+    cloner.Clone(id);
+    out.frame_of.push_back(inlined.frame_of[id.value]);
+    out.place.push_back(inlined.place.empty() ? static_cast<int32_t>(id.value)
+                                              : inlined.place[id.value]);
+  }
+  for (CompId c : order.computations) cloner.SetRoot(c);
+  out.module.set_entry(cloner.now(old.entry()));
+  out.frames = std::move(inlined.frames);
+  for (CallFrame& f : out.frames) {
+    if (f.value.valid()) f.value = cloner.now(f.value);
+  }
+  out.unstated_results = std::move(inlined.unstated_results);
+  return out;
+}
+
+}  // namespace import_internal
+}  // namespace internal
+}  // namespace shardcall
