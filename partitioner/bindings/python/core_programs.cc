@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -59,6 +60,12 @@ Called CalledTargets(const Module& module) {
   return out;
 }
 
+// Which parameters and results of a framework's program take the shardings that the program
+// implies.
+struct OpenEdges {
+  std::vector<bool> parameters, results;
+};
+
 // A program from Python, with the options for it.
 struct Request {
   nb::bytes bytes;
@@ -73,6 +80,7 @@ struct Request {
   int64_t max_memory = 0;  // 0: no limit
   StateSearch search = StateSearch::kSmall;
   bool strict_partial = false;
+  std::optional<OpenEdges> open;  // of what JAX has lowered
 
   PartitionOptions Options() const {
     PartitionOptions out;
@@ -86,6 +94,7 @@ struct Request {
     if (max_memory > 0) out.spmd.max_memory = max_memory;
     out.spmd.search = search;
     out.spmd.strict_partial = strict_partial;
+    out.even_edges = open.has_value();
     return out;
   }
   RunOptions Run(absl::Duration deadline) const {
@@ -102,6 +111,7 @@ struct Request {
         Module module,
         pjrt::ReadProgram(std::make_shared<const std::string>(bytes.c_str(), bytes.size()), name,
                           targets->registry.rules, {.converter = converter}));
+    if (open.has_value()) SetOpen(open->parameters, open->results, &module.header);
     SHARDCALL_RETURN_IF_ERROR(VerifyModule(module, name));
     if (called != nullptr) *called = CalledTargets(module);
     return LowerCalls(std::move(module), targets->registry.lowerings, "Host");
@@ -169,16 +179,14 @@ std::unique_ptr<Program> PartitionProgram(const Request& request) {
 }
 
 // For jax.jit: see bindings/xla/framework_program.h.
-std::unique_ptr<Program> PartitionForJax(const Request& request,
-                                         const std::vector<bool>& open_parameters,
-                                         const std::vector<bool>& open_results,
-                                         const std::string& platform) {
+std::unique_ptr<Program> PartitionForJax(const Request& request, const std::string& platform) {
+  const OpenEdges open = request.open.value_or(OpenEdges());
   return MakeProgram(request, [&](const PartitionOptions& options, Called* called) -> Partitioned {
     return PartitionForFramework(
         absl::string_view(request.bytes.c_str(), request.bytes.size()),
         {.num_partitions = options.num_partitions,
-         .open_parameters = open_parameters,
-         .open_results = open_results,
+         .open_parameters = open.parameters,
+         .open_results = open.results,
          .platform = platform,
          .registry = &request.targets->registry,
          .allow_replicate = options.allow_replicate,
@@ -334,7 +342,10 @@ void InitRequest(Request* r, nb::bytes bytes, std::string name, std::string conv
                  TargetsRef targets, int64_t num_partitions, bool propagate,
                  std::vector<std::string> allow_replicate, int64_t max_reshard_bytes,
                  const std::string& conflicts, const std::string& cost, int64_t max_memory,
-                 const std::string& search, bool strict_partial) {
+                 const std::string& search, bool strict_partial,
+                 std::optional<std::pair<std::vector<bool>, std::vector<bool>>> open) {
+  std::optional<OpenEdges> edges;
+  if (open.has_value()) edges = {std::move(open->first), std::move(open->second)};
   new (r) Request{.bytes = std::move(bytes),
                   .name = std::move(name),
                   .converter = std::move(converter),
@@ -347,7 +358,8 @@ void InitRequest(Request* r, nb::bytes bytes, std::string name, std::string conv
                   .cost = Take(ParseCostModel(cost)),
                   .max_memory = max_memory,
                   .search = Take(ParseStateSearch(search)),
-                  .strict_partial = strict_partial};
+                  .strict_partial = strict_partial,
+                  .open = std::move(edges)};
 }
 
 }  // namespace
@@ -364,7 +376,7 @@ void DefinePrograms(nb::module_& m) {
       .def("__init__", InitRequest, "bytes"_a, "name"_a, "converter"_a, "targets"_a,
            "num_partitions"_a, "propagate"_a, "allow_replicate"_a, "max_reshard_bytes"_a,
            "conflicts"_a = "cheapest", "cost"_a = "", "max_memory"_a = 0, "search"_a = "small",
-           "strict_partial"_a = false);
+           "strict_partial"_a = false, "open"_a = nb::none());
   nb::class_<Program>(m, "Program")
       .def_prop_ro("num_partitions", &Program::num_partitions)
       .def_ro("called", &Program::called)
@@ -401,8 +413,7 @@ void DefinePrograms(nb::module_& m) {
       "path"_a, "text"_a);
   m.def("check_options", &CheckOptions, "conflicts"_a, "cost"_a, "search"_a);
   m.def("partition", &PartitionProgram, "request"_a);
-  m.def("partition_for_jax", &PartitionForJax, "request"_a, "open_parameters"_a, "open_results"_a,
-        "platform"_a);
+  m.def("partition_for_jax", &PartitionForJax, "request"_a, "platform"_a);
   m.def("propagate", &Propagated, "request"_a);
   m.def("result_axes", &ResultAxes, "request"_a);
   m.def(

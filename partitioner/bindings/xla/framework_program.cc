@@ -35,8 +35,7 @@ absl::StatusOr<Module> ReadProgram(absl::string_view bytes, const FrameworkReque
   header.replica_count = 1;
   header.num_partitions = request.num_partitions;
   header.has_num_partitions = true;
-  if (!request.open_results.empty()) header.propagate_to_output = request.open_results;
-  if (!request.open_parameters.empty()) header.propagate_to_parameters = request.open_parameters;
+  SetOpen(request.open_parameters, request.open_results, &header);
   const absl::Status verified = VerifyModule(module, header.name);
   if (!verified.ok() && stablehlo) return StablehloNotConverted(verified.message());
   SHARDCALL_RETURN_IF_ERROR(verified);
@@ -44,6 +43,12 @@ absl::StatusOr<Module> ReadProgram(absl::string_view bytes, const FrameworkReque
 }
 
 }  // namespace
+
+void internal::SetOpen(const std::vector<bool>& parameters, const std::vector<bool>& results,
+                       ModuleHeader* header) {
+  if (!parameters.empty()) header->propagate_to_parameters = parameters;
+  if (!results.empty()) header->propagate_to_output = results;
+}
 
 absl::StatusOr<std::unique_ptr<PartitionedProgram>> PartitionForFramework(
     absl::string_view bytes, const FrameworkRequest& request) {

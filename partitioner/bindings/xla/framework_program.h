@@ -48,6 +48,13 @@ struct HeldShardings {
 };
 absl::StatusOr<HeldShardings> ShardingsHeld(const LocalProgram& local);
 
+inline namespace internal {
+
+// Opens these edges of a program, as in FrameworkRequest.
+void SetOpen(const std::vector<bool>& parameters, const std::vector<bool>& results,
+             ModuleHeader* header);
+
+}  // namespace internal
 }  // namespace shardcall
 
 #endif  // SHARDCALL_PARTITIONER_BINDINGS_XLA_FRAMEWORK_PROGRAM_H_

@@ -23,6 +23,15 @@ def searched(settings):
     return settings.searched(jax.default_backend())
 
 
+def open_edges(program):
+    """(of each flat parameter, of each flat result: whether JAX lets it have the sharding that the
+    program implies), or None where JAX does not say."""
+    if not is_lowered(program):
+        return None
+    from shardcall.jax import compat
+    return compat.open_edges(program)
+
+
 def to_hlo(program):
     """(a serialised HloModuleProto, its name, the number of partitions)."""
     return _converted(program.compiler_ir('stablehlo'))

@@ -103,7 +103,7 @@ def _request_and_rules(program, *, num_partitions=0, rules=None, plugins=(), all
     _lowered.take_registrations(program, data)
     return _core.Request(data, name, converter, made(key), count or partitions, bool(propagate),
                          list(allowed), limit, str(conflicts), str(cost), memory,
-                         str(search), bool(strict_partial)), key
+                         str(search), bool(strict_partial), _lowered.open_edges(program)), key
 
 
 class Program:
@@ -176,7 +176,8 @@ def partition(program: ProgramLike, *, num_partitions: int = 0, rules: Optional[
 
     Args:
       program: HLO or StableHLO as str or bytes, a binary HloModuleProto, the pathlib.Path of a
-        file with one of these, or a jax.stages.Lowered.
+        file with one of these, or a jax.stages.Lowered, whose results without a sharding have the
+        one that the program implies, by whole axes that divide them, as where it is compiled.
       num_partitions: the number of devices; 0: what the program says.
       rules: how custom calls shard: {target: rule}, a rule being a string such as
         '... d, d -> ... d', a dict with the keys that a target of a manifest has, or a list of

@@ -28,11 +28,14 @@ def _entries(rules):
 
 
 def _entry(name, rule):
+    if not isinstance(name, str):
+        raise Error(f'E141 a rule is for {name!r}, a {type(name).__name__}: expected the name of a '
+                    "target, a str. Fix: Write rules={'my_target': '... d -> ... d'}")
     if isinstance(rule, str):
         rule = {'rule': rule}
     if isinstance(rule, (list, tuple)):
         rule = {'rules': list(rule)}
-    if not isinstance(rule, Mapping) or not isinstance(name, str):
+    if not isinstance(rule, Mapping):
         raise Error(f'E141 the rule of {name!r} is a {type(rule).__name__}: expected a string, '
                     "a dict with a manifest's keys, or a list of these. Fix: Write "
                     "'... d -> ... d', or {'rule': '... d -> ... d', 'need_replication': ['d']}")

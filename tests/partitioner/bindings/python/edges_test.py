@@ -23,6 +23,7 @@ try:
 except ImportError as e:
     print(f'SKIPPED: {e}')
     sys.exit(77)
+import shardcall  # noqa: E402
 import shardcall.jax as sj  # noqa: E402
 
 
@@ -100,6 +101,22 @@ class EdgesTest(unittest.TestCase):
         y, = self.both(f, whole(4, 8))
         self.assertEqual(y.sharding.spec, P('a'))
         np.testing.assert_array_equal(made(whole(4, 8)), 2 * whole(32))
+
+    def test_what_is_lowered_is_what_runs(self):
+        x = jax.device_put(whole(8, 16), NamedSharding(mesh(8), P('a')))
+        replicated = NamedSharding(mesh(8), P())
+        for f, options in ((lambda x: x * 2, {}), (lambda x: (x * 2, x.sum()), {}),
+                           (lambda x: x[:3] * 2, {}), (lambda x: x.reshape(4, 32), {}),
+                           (lambda x: x * 2, {'out_shardings': replicated})):
+            want = sj.explain(sj.jit(f, **options), x).total_bytes
+            for lowered in (sj.jit(f, **options).lower(x), jax.jit(f, **options).lower(x)):
+                self.assertEqual(shardcall.partition(lowered).report.total_bytes, want)
+                self.assertEqual(shardcall.explain(lowered).total_bytes, want)
+                self.assertTrue(shardcall.verify(lowered))
+                np.testing.assert_array_equal(shardcall.run(lowered, [x])[0],
+                                              jax.tree.leaves(f(x))[0])
+        self.assertEqual(sj.explain(sj.jit(lambda x: x * 2), x).total_bytes, 0)
+        self.assertGreater(want, 0)
 
     def test_no_program_fails_that_jax_compiles(self):
         """Reshapes of arrays over all axes, in all orders, and what one does with them."""

@@ -508,11 +508,12 @@ class JaxTest(unittest.TestCase):
         self.assertEqual(shardcall.partition(mine).report.count(), 0)
 
     def test_stablehlo_is_read_in_every_form(self):
-        lowered = jax.jit(lambda x: x @ x.T).lower(self.x)
+        function = jax.jit(lambda x: x @ x.T, out_shardings=sharded())  # StableHLO has no open ones
+        lowered = function.lower(self.x)
         text = lowered.as_text()
         path = pathlib.Path(self.folder.name) / 'program.mlir'
         path.write_text(text)
-        exported = jax.export.export(jax.jit(lambda x: x @ x.T))(self.x).mlir_module_serialized
+        exported = jax.export.export(function)(self.x).mlir_module_serialized
         want = shardcall.partition(lowered)
         for program in (text, text.encode(), path, exported):
             made = shardcall.partition(program)

@@ -260,6 +260,7 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(self.code_of(shardcall.partition, CALL, rules={'mine': 'a ( -> a'}), 'E110')
         self.assertEqual(self.code_of(shardcall.partition, CALL, rules={'mine': 3}), 'E141')
         self.assertEqual(self.code_of(shardcall.partition, CALL, rules=['mine']), 'E141')
+        self.assertEqual(self.code_of(shardcall.partition, CALL, rules={3: 'i -> i'}), 'E141')
         self.assertEqual(
             self.code_of(shardcall.partition, CALL, rules={'mine': {'rul': 'a b -> a b'}}), 'E141')
         with self.assertRaises(TypeError):

@@ -258,6 +258,13 @@ class DerivativesTest(unittest.TestCase):
             raised(self, 'E141', sj.target, 'refused', FORMS.observe, rule='b d ->', **wrong)
         self.assertNotIn('refused', shardcall.targets())
 
+    def test_a_vjp_that_gives_no_cotangent_for_each_operand_is_refused(self):
+        for wrong, said in ((None, 'a NoneType'), ((), '0 cotangents'), ((1, 2), '2 cotangents')):
+            made = sj.target('multi', FORMS.multi, rule='i j -> i j',
+                             vjp=lambda operands, results, ct, wrong=wrong: wrong)
+            message = raised(self, 'E118', jax.grad(lambda x: made(x).sum()), self.x)
+            self.assertIn(f'the vjp of "multi" gives {said}: expected a tuple of 1', message)
+
     def test_a_target_without_a_derivative_says_so(self):
         none = sj.target('multi', FORMS.multi, rule='i j -> i j')
         for derivative in (lambda: jax.grad(lambda x: none(x).sum())(self.x),

@@ -126,6 +126,17 @@ class TargetTest(unittest.TestCase):
             np.testing.assert_array_equal(made, np.broadcast_to(2 * self.w, self.x.shape))
             sj.expect(sj.jit(f), x, w, contract='bytes=0')
 
+    def test_vmap_does_not_loop_over_shards_of_an_explicit_mesh(self):
+        one = sj.target('weigh_line', LIBRARY.weigh, rule='d, d -> d')
+        rows = jax.vmap(lambda x, w: one(x, w, times=TWO), (0, None))
+        mesh = jax.make_mesh((4, 2), ('a', 'b'), axis_types=(AxisType.Explicit,) * 2)
+        with jax.set_mesh(mesh):
+            w = jax.device_put(self.w, P())
+            with self.assertRaisesRegex(shardcall.Error, 'operand 0 that it maps is sharded over .a.'):
+                rows(jax.device_put(self.x, P('a')), w)
+            made = rows(jax.device_put(self.x, P(None, 'b')), jax.device_put(self.w, P('b')))
+            np.testing.assert_array_equal(made, 2 * self.x * self.w)
+
     def test_shapes_may_give_arrays(self):
         like = sj.target('weigh', rule='... d, d -> ... d', vjp=BACKWARD,
                          shapes=lambda x, w, times: jnp.zeros(x.shape, x.dtype))

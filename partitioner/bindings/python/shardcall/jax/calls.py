@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 import jax
 import jax.numpy as jnp
 
+from shardcall.errors import Error
 from shardcall.jax import call_types
 from shardcall.jax import compat
 
@@ -110,6 +111,7 @@ class Call:
         def batched(size, flags, *operands):
             way = self._way(flags, operands)
             if way == 'loop':
+                self._check_loop(flags, operands)
                 made = _loop(call, flags, operands)
             else:
                 made = self._as_one_call(way, size, flags, operands)
@@ -129,6 +131,18 @@ class Call:
         # What a result shares its buffer with is to be as large.
         shared = way == 'broadcast' or all(flags[k] for k in self.form.input_output_aliases)
         return way if shared else 'loop'
+
+    def _check_loop(self, flags, operands):
+        """A loop reads one slice after another, which no device has where they are sharded over an
+        axis of the type (AxisType.Explicit)."""
+        for k, x in enumerate(operands):
+            axes = tuple(jax.typeof(x).sharding.spec)[:1] if flags[k] else ()
+            if axes and axes[0] is not None:
+                raise Error(
+                    f'E118 vmap calls "{self.name}" for one slice after another, and the dimension '
+                    f'of operand {k} that it maps is sharded over {axes[0]!r}. Fix: Let the rule '
+                    'take a batch, as in "... i j -> ... j i", give the target its batching=, or '
+                    'use jax.sharding.reshard before')
 
     def _as_one_call(self, way, size, flags, operands):
         if way == 'broadcast':

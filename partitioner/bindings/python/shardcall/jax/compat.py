@@ -146,6 +146,22 @@ def set_compile_step(function):
     importlib.import_module('jax._src.compiler').compile_or_get_cached = function
 
 
+_open_edges = _the('jax._src.interpreters.pxla:get_prop_to_input_output',
+                   takes=('in_shardings', 'out_shardings'),
+                   use='which parameters and results have no sharding of their own')
+
+
+def open_edges(lowered):
+    """What jax.jit asks of the compiler for a jax.stages.Lowered: (of each flat parameter, of each
+    flat result: whether its sharding is open)."""
+    asked = getattr(lowered._lowering, 'compile_args', None)
+    if not asked:  # for one device by another path
+        return None
+    parameters, results = _open_edges(asked['in_shardings'], asked['out_shardings'],
+                                      len(asked['ordered_effects']))
+    return list(parameters), list(results)
+
+
 # Tracing.
 trace_ctx = _the('jax._src.core:trace_ctx', use='the trace that is under way')
 eval_trace = _the('jax._src.core:eval_trace', use='the trace where nothing is traced')

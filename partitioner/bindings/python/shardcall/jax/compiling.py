@@ -229,10 +229,9 @@ def _partition(settings, backend, computation, build):
             program, conversion.name_of(computation), '', targets, build.num_partitions, True,
             list(settings.allow_replicate), settings.max_reshard_bytes, settings.conflicts,
             settings.cost, settings.max_memory, settings.searched(_platform(backend)),
-            settings.strict_partial)
-        return _core.partition_for_jax(
-            request, list(build.allow_spmd_sharding_propagation_to_parameters),
-            list(build.allow_spmd_sharding_propagation_to_output), _platform(backend))
+            settings.strict_partial, (list(build.allow_spmd_sharding_propagation_to_parameters),
+                                      list(build.allow_spmd_sharding_propagation_to_output)))
+        return _core.partition_for_jax(request, _platform(backend))
 
     try:
         try:

@@ -132,7 +132,15 @@ class _Calls:
     def _pull(self, operands, results, cotangents):
         target = self._target
         if callable(target._vjp):
-            return target._vjp(operands, results, cotangents, **self._attributes)
+            made = target._vjp(operands, results, cotangents, **self._attributes)
+            if not isinstance(made, (list, tuple)) or len(made) != len(operands):
+                several = isinstance(made, (list, tuple))
+                raise Error(
+                    f'E118 the vjp of "{target.name}" gives '
+                    f'{f"{len(made)} cotangents" if several else f"a {type(made).__name__}"}: '
+                    f'expected a tuple of {len(operands)}, one for each operand. Fix: Return all '
+                    'of them, with None for an operand that has no gradient')
+            return made
         return gradients.by_target(
             target.name, target._vjp, self._attributes, target._side_effect, operands,
             calls.listed(results), calls.listed(cotangents), self._differentiable_vjp)
