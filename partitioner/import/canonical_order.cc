@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/import/canonical_order.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/analysis/needs_first.h"
+#include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/build/module_cloner.h"
 
 namespace shardcall {
@@ -10,22 +17,25 @@ inline namespace internal {
 namespace import_internal {
 namespace {
 
-// What is called from the entry: computations in the order of their first calls, and instructions,
-// those of a computation before the first one that calls it.
+// What is called from the entry: computations in the order of their first calls, and instructions
+// in canonical order, those of a computation before the first one that calls it.
 class CalledInOrder {
  public:
   explicit CalledInOrder(const Module& module)
-      : module_(module), order_(module), met_(module.num_computations()) {}
+      : module_(module),
+        effects_(module, EffectsAt::kRunning),
+        needs_first_(module),
+        met_(module.num_computations()) {}
 
   void Run() {
     Enter(module_.entry());
     while (!open_.empty()) {
       Open& c = open_.back();
-      if (c.next == c.instructions->size()) {
+      if (c.next == c.instructions.size()) {
         open_.pop_back();
         continue;
       }
-      const InstrId id = (*c.instructions)[c.next];
+      const InstrId id = c.instructions[c.next];
       if (c.entered == 0) c.called = CalledComputations(module_, module_.instr(id));
       if (c.entered < c.called.size()) {
         Enter(c.called[c.entered++]);
@@ -53,7 +63,7 @@ class CalledInOrder {
 
  private:
   struct Open {
-    const std::vector<InstrId>* instructions;
+    std::vector<InstrId> instructions;
     size_t next = 0;
     // What the next one calls, and how many of these are entered.
     absl::InlinedVector<CompId, 2> called = {};
@@ -64,38 +74,32 @@ class CalledInOrder {
     if (met_[comp.value]) return;
     met_[comp.value] = true;
     computations.push_back(comp);
-    open_.push_back({&order_.Of(comp)});
+    open_.push_back({InOrder(comp)});
+  }
+
+  // To be called once for each computation.
+  std::vector<InstrId> InOrder(CompId comp) {
+    const Computation& c = module_.comp(comp);
+    if (module_.header.is_scheduled) return c.instructions;
+    std::vector<InstrId> order;
+    order.reserve(c.instructions.size());
+    for (InstrId p : c.parameters) needs_first_.Add(p, &order);
+    for (InstrId id : c.instructions) {
+      if (effects_.Has(module_.instr(id))) needs_first_.Add(id, &order);
+    }
+    needs_first_.Add(c.root, &order);
+    for (InstrId id : c.instructions) needs_first_.Add(id, &order);
+    return order;
   }
 
   const Module& module_;
-  CanonicalOrder order_;
-  std::vector<bool> met_;
+  const Effects effects_;
+  NeedsFirst needs_first_;
+  std::vector<bool> met_;  // by computation
   std::vector<Open> open_;
 };
 
 }  // namespace
-
-CanonicalOrder::CanonicalOrder(const Module& module)
-    : module_(module),
-      effects_(module, EffectsAt::kRunning),
-      orders_(module.num_computations()),
-      needs_first_(module) {}
-
-const std::vector<InstrId>& CanonicalOrder::Of(CompId comp) {
-  const Computation& c = module_.comp(comp);
-  if (module_.header.is_scheduled) return c.instructions;
-  std::unique_ptr<std::vector<InstrId>>& order = orders_[comp.value];
-  if (order != nullptr) return *order;
-  order = std::make_unique<std::vector<InstrId>>();
-  order->reserve(c.instructions.size());
-  for (InstrId p : c.parameters) needs_first_.Add(p, order.get());
-  for (InstrId id : c.instructions) {
-    if (effects_.Has(module_.instr(id))) needs_first_.Add(id, order.get());
-  }
-  needs_first_.Add(c.root, order.get());
-  for (InstrId id : c.instructions) needs_first_.Add(id, order.get());
-  return *order;
-}
 
 InlinedModule InCanonicalOrder(InlinedModule inlined) {
   const Module& old = inlined.module;
