@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/ir/analysis/selecting_reducer.h"
 #include "shardcall/partitioner/ir/analysis/side_effects.h"
 #include "shardcall/partitioner/ir/monoid.h"
+#include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/partitioner/rules/block_list.h"
 #include "shardcall/partitioner/rules/rule_builder.h"
 #include "shardcall/sharding/base/intern_table.h"
@@ -17,8 +18,10 @@
 namespace shardcall {
 namespace {
 
-std::string PlaceOf(const Instruction& call) {
-  return absl::StrCat("the call of \"", call.as<CustomCallAttrs>().target, "\", %", call.name);
+std::string PlaceOf(const Module& module, const Instruction& call) {
+  const std::string line = SourceLine(module, call);
+  return absl::StrCat("the call of \"", call.as<CustomCallAttrs>().target, "\", %", call.name,
+                      line.empty() ? "" : ", at ", line);
 }
 
 using Shapes = absl::InlinedVector<const Shape*, 8>;
@@ -292,7 +295,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
   if (source == CustomCallSource::kRegistry && entry->target->level == RuleLevel::kCallbacks) {
     if (entry->target->callbacks.body == nullptr) {
       entry->op_class = OpClass::kCallbacks;
-      if (status.ok()) status = In(CheckShape(i), PlaceOf(instr));
+      if (status.ok()) status = In(CheckShape(i), PlaceOf(m, instr));
       return;
     }
     entry->body = &entry->target->callbacks.body;
@@ -308,7 +311,7 @@ void RuleTable::Impl::Make(InstrId i, Entry* entry) {
     entry->rule = Keep(*std::move(rule));
     return;
   }
-  if (status.ok()) status = In(rule.status(), PlaceOf(instr));
+  if (status.ok()) status = In(rule.status(), PlaceOf(m, instr));
   entry->rule = Keep(NeedReplicationRule(args));
 }
 

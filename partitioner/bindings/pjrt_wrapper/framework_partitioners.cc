@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/bindings/pjrt_wrapper/python_traceback.h"
 #include "shardcall/partitioner/ir/proto/hlo_proto.h"
 #include "shardcall/partitioner/ir/text/printer.h"
 #include "shardcall/sharding/base/status.h"
@@ -153,11 +154,13 @@ auto Ask(const CustomCallView& call, Shardcall_PjrtCallbacks* c,
     return In(absl::InvalidArgumentError(View(args->header.error)),
               absl::StrCat("%", call.instruction));
   }
+  const PythonTraceback said = ReadTraceback(View(args->header.error));
   return ToStatus({.code = "E121",
                    .message = absl::StrCat("the framework's partitioner of \"", call.target, "\" ",
-                                           FailedText(View(args->header.error))),
+                                           FailedText(said.raised)),
                    .where = absl::StrCat("%", call.instruction),
-                   .fix = "See what it says"});
+                   .fix = said.frames.empty() ? "See what it says" : "Correct the functions that it was made of",
+                   .excerpt = said.frames});
 }
 
 absl::Status Partition(Shardcall_PjrtCallbacks* c, const HloOfStablehlo& to_hlo,

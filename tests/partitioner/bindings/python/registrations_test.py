@@ -255,6 +255,27 @@ class WithoutSjJitTest(unittest.TestCase):
         self.assertTrue(shardcall.verify(lowered, [X]))
         np.testing.assert_array_equal(shardcall.run(lowered, [X])[0], X)
 
+    def test_a_rule_that_does_not_fit_says_where_the_call_is(self):
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(sums, rules={'sums': 'i -> i'})(placed(X, 'a'))
+        self.assertEqual(raised.exception.code, 'E111')
+        self.assertRegex(str(raised.exception),
+                         r'in the call of "sums", %\S+, at \S*registrations_test.py:\d+$')
+
+    def test_an_error_of_a_callback_says_what_was_raised_and_where(self):
+        def raises(mesh, arguments, result):
+            return 1 // 0
+
+        made = custom_partitioning(lambda x: x)
+        made.def_partition(partition=raises, sharding_rule='i j -> i j',
+                           infer_sharding_from_operands=lambda mesh, arguments, result: None)
+        with self.assertRaises(shardcall.Error) as raised:
+            sj.jit(made)(placed(X, 'a'))
+        message = str(raised.exception)
+        self.assertRegex(message, '^E121 .* failed: ZeroDivisionError: .* at %')
+        self.assertRegex(message, r'File ".*registrations_test.py", line \d+, in raises\n  in ')
+        self.assertNotIn('site-packages', message)
+
     def test_a_custom_partitioning_with_a_wrong_rule_is_found(self):
         @custom_partitioning
         def wrong(x):
