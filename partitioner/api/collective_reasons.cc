@@ -4,16 +4,28 @@
 #include <algorithm>
 
 #include "shardcall/partitioner/import/value_flow.h"
+#include "shardcall/partitioner/ir/analysis/called_computations.h"
+#include "shardcall/partitioner/ir/opcode.h"
 
 namespace shardcall {
 inline namespace internal {
 
+bool CollectiveReasons::IsGiven(const CollectiveRecord& r) const {
+  const InstrId id = r.cause.consumer;
+  if (!HasTrait(program_.module.instr(id).opcode, kControlFlow)) return false;
+  // A loop may be the root itself. What it carries is not moved to what it has.
+  const absl::Span<const Sharding* const> given = plan_.ops[id.value].decision->operands;
+  const size_t index = static_cast<size_t>(r.cause.index);
+  return index < given.size() && given[index] == r.to;
+}
+
 LeafId CollectiveReasons::MovedLeaf(const CollectiveRecord& r) {
   if (!r.cause.consumer.valid()) return LeafId();
-  if (r.cause.kind == CollectiveCause::Kind::kResult) {
+  const bool carried = r.cause.kind == CollectiveCause::Kind::kCarry;
+  if (r.cause.kind == CollectiveCause::Kind::kResult || (carried && !IsGiven(r))) {
     return program_.leaves.leaf(r.cause.consumer, r.cause.index);
   }
-  if (r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
+  if (!carried && r.cause.kind != CollectiveCause::Kind::kOperand) return LeafId();
   if (consumer_ != r.cause.consumer) {
     consumer_ = r.cause.consumer;
     operands_ = OperandLeaves(program_, consumer_);
@@ -55,10 +67,34 @@ std::string CollectiveReasons::WhySharded(const CollectiveRecord& r) {
   return reasons_.Of(leaf);
 }
 
+InstrId CollectiveReasons::LoopThatEndsWith(InstrId root) {
+  const Module& m = program_.module;
+  if (!loop_of_.has_value()) {
+    loop_of_.emplace();
+    for (const InstrId loop : LoopsWithOwnBody(m)) {
+      loop_of_->emplace(m.comp(m.instr(loop).as<WhileAttrs>().body).root, loop);
+    }
+  }
+  const auto it = loop_of_->find(root);
+  return it == loop_of_->end() ? InstrId() : it->second;
+}
+
+LeafId CollectiveReasons::WantedLeaf(const CollectiveRecord& r) {
+  const InstrId id = r.cause.consumer;
+  if (!id.valid()) return LeafId();
+  if (r.cause.kind == CollectiveCause::Kind::kOperand) {
+    return program_.module.instr(id).shape->num_leaves() == 0 ? LeafId() : program_.leaves.leaf(id);
+  }
+  if (r.cause.kind != CollectiveCause::Kind::kCarry) return LeafId();
+  const InstrId loop = IsGiven(r) ? id : LoopThatEndsWith(id);
+  return loop.valid() && program_.module.instr(loop).opcode == Opcode::kWhile
+             ? program_.leaves.leaf(loop, r.cause.index)
+             : LeafId();
+}
+
 std::string CollectiveReasons::WhyWanted(const CollectiveRecord& r) {
-  if (r.cause.kind != CollectiveCause::Kind::kOperand || !r.cause.consumer.valid()) return "";
-  if (program_.module.instr(r.cause.consumer).shape->num_leaves() == 0) return "";
-  const LeafId result = program_.leaves.leaf(r.cause.consumer);
+  const LeafId result = WantedLeaf(r);
+  if (!result.valid()) return "";
   const Sharding* const has = shardings_.sharding[result.value];
   if (r.from == nullptr || r.to == nullptr || has == nullptr || r.from->rank() != r.to->rank() ||
       !r.from->HasShardedDim() || r.from->mesh() != r.to->mesh() || has->mesh() != r.to->mesh()) {

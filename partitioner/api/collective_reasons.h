@@ -3,9 +3,11 @@
 #ifndef SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_
 #define SHARDCALL_PARTITIONER_API_COLLECTIVE_REASONS_H_
 
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "shardcall/partitioner/api/partition.h"
 #include "shardcall/partitioner/propagation/reasons.h"
 
@@ -27,13 +29,20 @@ class CollectiveReasons {
   LeafId MovedLeaf(const CollectiveRecord& r);
   // Why the value that the collective moves is sharded as it is; empty if unknown.
   std::string WhySharded(const CollectiveRecord& r);
-  // Where an operand is moved from axes to others, which the result of the op has: why that has
-  // them. Else empty.
+  // Where an operand is moved from axes to others, which the result of the op has, or what a loop
+  // begins or ends an iteration with to those of what it carries: why that has them. Else empty.
   std::string WhyWanted(const CollectiveRecord& r);
   // Why a leaf of the propagated program is.
   std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
 
  private:
+  // Whether the value is moved for what a loop, branch or call is given; else, if it is carried,
+  // for the result of a computation.
+  bool IsGiven(const CollectiveRecord& r) const;
+  // The leaf whose axes a value is moved to, if there is one.
+  LeafId WantedLeaf(const CollectiveRecord& r);
+  // The loop whose body has this root; invalid if none has.
+  InstrId LoopThatEndsWith(InstrId root);
   // Of a sum over devices that waited, a value whose sum it is: what a loop accumulated, or an op
   // passed on or added to another one. Invalid if the value did not wait.
   LeafId SummedBefore(LeafId sum) const;
@@ -45,6 +54,7 @@ class CollectiveReasons {
   // The leaves of the operands of the instruction that was asked about last.
   InstrId consumer_;
   absl::InlinedVector<LeafId, 8> operands_;
+  std::optional<absl::flat_hash_map<InstrId, InstrId>> loop_of_;  // by the root of its body
 };
 
 }  // namespace internal

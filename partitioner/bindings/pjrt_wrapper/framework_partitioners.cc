@@ -159,7 +159,8 @@ auto Ask(const CustomCallView& call, Shardcall_PjrtCallbacks* c,
                    .message = absl::StrCat("the framework's partitioner of \"", call.target, "\" ",
                                            FailedText(said.raised)),
                    .where = absl::StrCat("%", call.instruction),
-                   .fix = said.frames.empty() ? "See what it says" : "Correct the functions that it was made of",
+                   .fix = said.frames.empty() ? "See what it says"
+                                              : "Correct the functions that it was made of",
                    .excerpt = said.frames});
 }
 

@@ -255,6 +255,49 @@ ENTRY main {
                         "  why  argument 1\n  and  constraint at %s\n"));
 }
 
+TEST(Explain, HasTheOriginsOfWhatALoopBeginsAndEndsAnIterationWith) {
+  const auto explained = [](const std::string& of_loop, StateSearch search) {
+    const auto p = PartitionText(absl::StrCat(R"(HloModule m, num_partitions=8
+cond {
+  p = (s32[], f32[64,32]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  k = s32[] constant(5)
+  ROOT l = pred[] compare(i, k), direction=LT
+}
+body {
+  p = (s32[], f32[64,32]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = f32[64,32] get-tuple-element(p), index=1
+  y = f32[64,32] sine(x)
+  c = f32[64,32] custom-call(y), custom_call_target="Sharding", sharding={devices=[1,8]<=[8]}
+  s = f32[64,32] cosine(c)
+  ROOT r = (s32[], f32[64,32]) tuple(j, s)
+}
+ENTRY main {
+  x = f32[64,32] parameter(0), sharding={devices=[8,1]<=[8]}
+  z = s32[] constant(0)
+  t = (s32[], f32[64,32]) tuple(z, x)
+  w = (s32[], f32[64,32]) while(t), condition=cond, body=body)",
+                                              of_loop, R"(
+  v = f32[64,32] get-tuple-element(w), index=1
+  ROOT u = f32[64,32] tanh(v), sharding={devices=[1,8]<=[8]}
+}
+)"),
+                                 {.search = search});
+    EXPECT_TRUE(p.ok()) << p.status();
+    return p.ok() ? Explain(**p, {}, ExplainFormat::kText) : "";
+  };
+  EXPECT_THAT(explained("", StateSearch::kSmall),
+              HasSubstr("  for  value 1 carried by %w: [{\"x0\"}, {}] -> [{}, {\"x0\"}]\n"
+                        "  why  argument 0\n  and  chosen: the program takes less time so"));
+  EXPECT_THAT(explained(", sharding={{replicated}, {devices=[8,1]<=[8]}}", StateSearch::kNone),
+              HasSubstr("  for  value 1 carried by %r: [{}, {\"x0\"}] -> [{\"x0\"}, {}]\n"
+                        "  why  constraint at %c -> %s operand 0 -> result\n"
+                        "  and  constraint at %w\n"));
+}
+
 // As a rule for attention that has a batch for each operand.
 TEST(Explain, AGatherForARuleThatKeepsABatchApartIsW203) {
   const auto told = [](const std::string& rule) {
