@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/check/factor_trials.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -28,9 +29,15 @@ bool ResultsHave(const CheckedCall& call, PartialOp op) {
 
 bool FactorTrials::Try(RuleTrial trial, Tested* tested) {
   bool compared = false;
-  for (uint64_t kind : {0, 1}) {
+  const bool even = absl::c_all_of(trial.shards, [&](const std::pair<int, int64_t>& s) {
+    return trial.sizes[s.first] % s.second == 0;
+  });
+  // Negative elements alone show what a maximum is padded with.
+  const int kinds = even || !options_.inputs.empty() ? 2 : 3;
+  for (int kind = 0; kind < kinds; ++kind) {
     if (sizes_.faulty()) return false;
-    trial.seed = 2 * seed_ + kind;
+    trial.seed = 2 * seed_ + std::min(kind, 1);
+    trial.negative = kind == 2;
     TrialResult result = RunTrial(trial, options_);
     if (result.outcome == TrialOutcome::kLate) {
       sizes_.ReportHandler(trial.sizes, result);

@@ -33,7 +33,8 @@ class FactorTrials {
   FactorTrials(CallSizes* sizes, uint64_t seed, const TrialOptions& options, RuleCheck* out)
       : sizes_(*sizes), seed_(seed), options_(options), out_(*out) {}
 
-  // Runs the trial with both kinds of inputs. True if one of them was compared.
+  // Runs the trial with small integers, with positive fractions, and where the devices do not
+  // divide a size with negative ones. True if one of them was compared.
   bool Try(RuleTrial trial, Tested* tested);
   // Tests factor `f` over 2, 3 and 4 devices. Shards have the first tile size for which the handler
   // takes the whole and the shard. The whole is tested with that size, one less, and so small that

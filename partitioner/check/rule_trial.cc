@@ -49,13 +49,24 @@ Tensor InRange(const Tensor& like, int64_t low, int64_t high, uint64_t seed) {
   return out;
 }
 
-// Small integers for even seeds; positive fractions for odd ones, since NaN would hide errors.
-// Given inputs, and the call's declared ranges, take precedence.
+void Negate(std::vector<Tensor>* inputs) {
+  for (Tensor& t : *inputs) {
+    if (!IsFloat(t.type())) continue;
+    std::vector<double> x = ToDoubles(t);
+    for (double& v : x) v = -v;
+    t = FromDoubles(t.type(), t.dims(), x);
+  }
+}
+
+// Small integers for even seeds; positive fractions for odd ones, since NaN would hide errors, or
+// negative ones. Given inputs, and the call's declared ranges, take precedence.
 std::vector<Tensor> Inputs(const CheckedCall& call, absl::Span<const int64_t> sizes,
-                           const Module& module, uint64_t seed, const TrialOptions& options) {
+                           const Module& module, uint64_t seed, const TrialOptions& options,
+                           bool negative = false) {
   if (!options.inputs.empty()) return options.inputs;
   std::vector<Tensor> inputs = RandomInputs(ParameterLeaves(module), seed / 2);
   if (seed % 2 != 0) MakePositive(&inputs);
+  if (negative) Negate(&inputs);
   for (const CheckedCall::Range& range : call.ranges) {
     const auto at = [&](const CheckedCall::Related& r) {
       return (r.of < 0 ? 0 : r.times * sizes[r.of]) + r.plus;
@@ -261,7 +272,8 @@ TrialResult Run(const RuleTrial& trial, const TrialOptions& options) {
 
   absl::StatusOr<Module> whole = Parsed(call.Hlo(trial.sizes, {}));
   if (!whole.ok()) return failed(TrialOutcome::kNoReference, whole.status());
-  const std::vector<Tensor> inputs = Inputs(call, trial.sizes, *whole, trial.seed, options);
+  const std::vector<Tensor> inputs =
+      Inputs(call, trial.sizes, *whole, trial.seed, options, trial.negative);
   const absl::StatusOr<std::vector<Tensor>> want = Evaluate(*whole, inputs, run.handlers);
   if (!want.ok()) return failed(TrialOutcome::kNoReference, want.status());
 

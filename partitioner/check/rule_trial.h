@@ -25,6 +25,7 @@ struct RuleTrial {
   // For callbacks, instead of `shards`: tensor, dimension, devices.
   std::vector<std::pair<std::pair<int, int>, int64_t>> dims = {};
   uint64_t seed = 0;
+  bool negative = false;  // floats are the negatives of what they are for an odd seed
 };
 
 struct TrialResult {

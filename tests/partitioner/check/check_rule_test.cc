@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -119,6 +120,13 @@ std::string MatMul(Views in, Views out) {
       for (int64_t l = 0; l < k; ++l) x += F(in[0])[i * k + l] * F(in[1])[l * n + j];
       F(out[0])[i * n + j] = x;
     }
+  }
+  return "";
+}
+std::string LargestOfAll(Views in, Views out) {
+  F(out[0])[0] = -std::numeric_limits<float>::infinity();
+  for (int64_t k = 0; k < in[0].num_elements(); ++k) {
+    F(out[0])[0] = std::max(F(out[0])[0], F(in[0])[k]);
   }
   return "";
 }
@@ -345,6 +353,12 @@ std::vector<Case> Cases() {
       {"max_padded_with_ten",
        Reduce(-inf, Max),
        {.rule = "i j -> i", .reduction = {{"j", kMax}}, .pad = {{"j", 10}}},
+       kIncorrect,
+       "j",
+       "pad={j:-inf}"},
+      {"largest_of_all_padded_with_zero",
+       LargestOfAll,
+       {.rule = "j -> ", .reduction = {{"j", kMax}}, .pad = {{"j", 0}}},
        kIncorrect,
        "j",
        "pad={j:-inf}"},
