@@ -48,6 +48,9 @@ struct HeldShardings {
 };
 absl::StatusOr<HeldShardings> ShardingsHeld(const LocalProgram& local);
 
+}  // namespace shardcall
+
+namespace shardcall {
 inline namespace internal {
 
 // Opens these edges of a program, as in FrameworkRequest.
