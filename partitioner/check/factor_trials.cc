@@ -32,8 +32,10 @@ bool FactorTrials::Try(RuleTrial trial, Tested* tested) {
   const bool even = absl::c_all_of(trial.shards, [&](const std::pair<int, int64_t>& s) {
     return trial.sizes[s.first] % s.second == 0;
   });
+  const absl::Span<const ElementType> types = trial.call->types;
+  const bool has_floats = absl::c_any_of(types.first(trial.call->num_operands), IsFloat);
   // Negative elements alone show what a maximum is padded with.
-  const int kinds = even || !options_.inputs.empty() ? 2 : 3;
+  const int kinds = even || !has_floats || !options_.inputs.empty() ? 2 : 3;
   for (int kind = 0; kind < kinds; ++kind) {
     if (sizes_.faulty()) return false;
     trial.seed = 2 * seed_ + std::min(kind, 1);

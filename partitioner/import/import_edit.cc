@@ -71,9 +71,9 @@ class EditedModule {
     }
   }
 
-  // Notes of what is added next that it stands where the old instruction does.
-  void StandsWhere(InstrId old) {
-    frame_of_.push_back(inlined_.frame_of[old.value]);
+  // Notes of what is added next that it stands where the old instruction does, in this frame.
+  void StandsWhere(InstrId old, int32_t frame) {
+    frame_of_.push_back(frame);
     if (!inlined_.place.empty()) place_.push_back(inlined_.place[old.value]);
   }
 
@@ -112,7 +112,7 @@ class EditedModule {
     identity.metadata = new_.instr(value).metadata;
     identity.sharding = want.sharding;
     identity.frontend = want.frontend;
-    StandsWhere(near);
+    StandsWhere(near, inlined_.frame_of[near.value]);
     return new_.Add(old_.instr(near).computation, identity, absl::MakeConstSpan(&value, 1));
   }
 
@@ -139,7 +139,7 @@ class EditedModule {
       }
     }
     if (!i.name.empty()) copy.name = names_.Take(i.name);
-    StandsWhere(id);
+    StandsWhere(id, inlined_.frame_of[id.value]);
     if (clone >= 0) return new_.Add(i.computation, copy, operands);
     const InstrId made = cloner_.Add(id, copy, operands, i.computation);
     cloner_.CopyRare(id, made, [&](InstrId before) { return !unused_[before.value]; });
@@ -170,7 +170,7 @@ class EditedModule {
       whole.name = names_.Take(new_.instr(root).name);
       whole.sharding = new_.instr(root).sharding;
       result = new_.Add(new_.entry(), whole, parts);
-      StandsWhere(old_.comp(old_.entry()).root);
+      StandsWhere(old_.comp(old_.entry()).root, 0);
     }
     new_.SetRoot(new_.entry(), result);
   }
@@ -189,7 +189,7 @@ class EditedModule {
       part.name = names_.Take(new_.instr(tuple).name);
       part.metadata = new_.instr(tuple).metadata;
       parts.push_back(new_.Add(new_.entry(), part, absl::MakeConstSpan(&tuple, 1)));
-      StandsWhere(old_.comp(old_.entry()).root);
+      StandsWhere(old_.comp(old_.entry()).root, 0);
     }
     return parts;
   }

@@ -153,9 +153,9 @@ _open_edges = _the('jax._src.interpreters.pxla:get_prop_to_input_output',
 
 def open_edges(lowered):
     """What jax.jit asks of the compiler for a jax.stages.Lowered: (of each flat parameter, of each
-    flat result: whether its sharding is open)."""
+    flat result: whether its sharding is open). None where what is lowered does not say."""
     asked = getattr(lowered._lowering, 'compile_args', None)
-    if not asked:  # for one device by another path
+    if not asked:
         return None
     parameters, results = _open_edges(asked['in_shardings'], asked['out_shardings'],
                                       len(asked['ordered_effects']))
