@@ -36,12 +36,12 @@ class Search {
     }
     SHARDCALL_RETURN_IF_ERROR(ChooseByRule());
     NarrowResults(program_, options_.spmd.cost, &*plan_);
-    return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
+    return ChooseStates();
   }
 
-  PropagationResult TakeBest() { return std::move(best_); }
-  std::optional<Plan> TakePlan() { return std::move(plan_); }
-  std::vector<TriedOrder> TakeTried() { return std::move(tried_); }
+  CheapestResult TakeResult() {
+    return {{std::move(best_), std::move(plan_)}, std::move(propagated_), std::move(tried_)};
+  }
 
  private:
   PropagationOptions Options() const { return {options_.propagate, options_.spmd.cost}; }
@@ -60,7 +60,32 @@ class Search {
     if (!options_.propagate) {
       return ChooseCommonCopies(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
     }
-    return ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
+    return ChooseStates();
+  }
+
+  absl::Status ChooseStates() {
+    if (LooksAhead(program_, options_.spmd)) propagated_ = {best_, plan_};
+    SHARDCALL_RETURN_IF_ERROR(
+        ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_));
+    SHARDCALL_RETURN_IF_ERROR(ChooseStatesFromFirst());
+    if (best_.propagated.empty() && best_.common_copies.empty()) propagated_.reset();
+    return absl::OkStatus();
+  }
+
+  // What is near the first order may be cheaper than what is near the cheapest one.
+  absl::Status ChooseStatesFromFirst() {
+    if (!first_.has_value() || tried_.front().taken) return absl::OkStatus();
+    Plan& plan = *first_->plan;
+    NarrowResults(program_, options_.spmd.cost, &plan);
+    SHARDCALL_RETURN_IF_ERROR(
+        ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &first_->shardings, &plan));
+    if (plan.seconds >= (1 - kWorthwhileSaving) * plan_->seconds ||
+        !BytesAreWorthIt({plan.bytes, plan.seconds}, {plan_->bytes, plan_->seconds})) {
+      return absl::OkStatus();
+    }
+    best_ = std::move(first_->shardings);
+    plan_ = std::move(plan);
+    return absl::OkStatus();
   }
 
   // Plans the propagation, and keeps it if it is the cheapest so far.
@@ -69,6 +94,10 @@ class Search {
     absl::StatusOr<Plan> made = MakePlan(program_, result, rules_, options_.spmd, &memo_);
     if (!made.ok()) return CheckStop();
     tried_.push_back({result.conflicts, made->bytes, made->seconds, result.choices});
+    const bool small = program_.module.num_instructions() <= kMostInSmallProgram;
+    if (tried_.size() == 1 && small && LooksAhead(program_, options_.spmd)) {
+      first_ = {result, *made};
+    }
     if (plan_.has_value() &&
         (made->bytes > tried_.front().bytes || made->seconds >= plan_->seconds)) {
       return absl::OkStatus();
@@ -119,20 +148,18 @@ class Search {
   PlanMemo memo_;
   PropagationResult best_;
   std::optional<Plan> plan_;
+  std::optional<PlannedPropagation> propagated_;  // before other states were chosen
+  std::optional<PlannedPropagation> first_;       // of the first order, in small programs
   std::vector<TriedOrder> tried_;
 };
 
 }  // namespace
 
-absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, RuleTable& rules,
-                                                      const PartitionOptions& options,
-                                                      std::vector<TriedOrder>* tried,
-                                                      std::optional<Plan>* plan) {
+absl::StatusOr<CheapestResult> CheapestPropagation(const Program& program, RuleTable& rules,
+                                                   const PartitionOptions& options) {
   Search search(program, rules, options);
   SHARDCALL_RETURN_IF_ERROR(search.Run());
-  *tried = search.TakeTried();
-  *plan = search.TakePlan();
-  return search.TakeBest();
+  return search.TakeResult();
 }
 
 }  // namespace internal

@@ -20,13 +20,21 @@ inline namespace internal {
 // Rules whose ops may have an order of their own, or at least are tried with one.
 inline constexpr int kMostChoices = 8;
 
-// Errors: those of Propagate. An order whose plan fails is not taken if another has a plan;
-// `tried` gets the orders with different results, and `plan` the plan of the one that is taken;
-// both stay empty if all have the same.
-absl::StatusOr<PropagationResult> CheapestPropagation(const Program& program, RuleTable& rules,
-                                                      const PartitionOptions& options,
-                                                      std::vector<TriedOrder>* tried,
-                                                      std::optional<Plan>* plan);
+struct PlannedPropagation {
+  PropagationResult shardings;
+  std::optional<Plan> plan;  // null: it was not needed for the choice
+};
+
+struct CheapestResult {
+  PlannedPropagation best;
+  // What was propagated, if the states of values were chosen otherwise (spmd/states).
+  std::optional<PlannedPropagation> propagated;
+  std::vector<TriedOrder> tried;  // orders with different results; empty: all have the same
+};
+
+// Errors: those of Propagate. An order whose plan fails is not taken if another has a plan.
+absl::StatusOr<CheapestResult> CheapestPropagation(const Program& program, RuleTable& rules,
+                                                   const PartitionOptions& options);
 
 }  // namespace internal
 }  // namespace shardcall

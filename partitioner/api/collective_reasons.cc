@@ -8,6 +8,20 @@
 #include "shardcall/partitioner/ir/opcode.h"
 
 namespace shardcall {
+namespace {
+
+// The axes that dimensions of `to` have and those of `from` have not, both of one mesh.
+AxisList TakenAxes(const Sharding& from, const Sharding& to) {
+  AxisList taken;
+  for (int d = 0; d < to.rank(); ++d) {
+    const AxisList more = Minus(*to.mesh(), to.dim(d), from.dim(d));
+    taken.insert(taken.end(), more.begin(), more.end());
+  }
+  return taken;
+}
+
+}  // namespace
+
 inline namespace internal {
 
 bool CollectiveReasons::IsGiven(const CollectiveRecord& r) const {
@@ -63,20 +77,61 @@ std::string CollectiveReasons::WhySharded(const CollectiveRecord& r) {
   if (!leaf.valid()) return "";
   if (r.cause.kind == CollectiveCause::Kind::kResult) {
     for (LeafId before = leaf; before.valid(); before = SummedBefore(leaf)) leaf = before;
+    if (r.from != nullptr && !r.from->partial().empty()) {
+      if (std::string why = WhySummed(leaf, *r.from); !why.empty()) return why;
+    }
   }
   return reasons_.Of(leaf);
 }
 
-InstrId CollectiveReasons::LoopThatEndsWith(InstrId root) {
-  const Module& m = program_.module;
-  if (!loop_of_.has_value()) {
-    loop_of_.emplace();
-    for (const InstrId loop : LoopsWithOwnBody(m)) {
-      loop_of_->emplace(m.comp(m.instr(loop).as<WhileAttrs>().body).root, loop);
+std::string CollectiveReasons::WhySummed(LeafId sum, const Sharding& from) {
+  const InstrId id = program_.leaves.instr(program_.leaves.canonical(sum));
+  const OpPlan& op = plan_.ops[id.value];
+  if (op.kind != PlanKind::kRule || op.decision == nullptr) return "";
+  const AxisList summed(from.partial().begin(), from.partial().end());
+  const auto is_over = [&](const Sharding* s, int d) {
+    return s != nullptr && s->mesh() == from.mesh() &&
+           Minus(*from.mesh(), summed, s->dim(d)) != summed;
+  };
+  const auto operands = OperandLeaves(program_, id);
+  for (size_t k = 0; k < std::min(operands.size(), op.decision->operands.size()); ++k) {
+    const Sharding *const taken = op.decision->operands[k], *const has =
+                                                                shardings_
+                                                                    .sharding[operands[k].value];
+    for (int d = 0; taken != nullptr && d < taken->rank(); ++d) {
+      if (is_over(taken, d) && is_over(has, d)) return reasons_.OfDim(operands[k], d);
     }
   }
-  const auto it = loop_of_->find(root);
-  return it == loop_of_->end() ? InstrId() : it->second;
+  return "";
+}
+
+std::string CollectiveReasons::WhyScattered(LeafId sum, const AxisList& taken) {
+  const Sharding* const has = shardings_.sharding[sum.value];
+  AxisList of_sum;
+  for (int d = 0; has != nullptr && d < has->rank(); ++d) {
+    of_sum.insert(of_sum.end(), has->dim(d).begin(), has->dim(d).end());
+  }
+  const bool has_them = has != nullptr && Minus(*has->mesh(), taken, of_sum).empty();
+  return has_them ? reasons_.Of(sum) : "all that read it take no more than their shards";
+}
+
+InstrId CollectiveReasons::OpThatEndsWith(InstrId root) {
+  const Module& m = program_.module;
+  if (!ends_with_.has_value()) {
+    ends_with_.emplace();
+    for (const InstrId loop : LoopsWithOwnBody(m)) {
+      ends_with_->emplace(m.comp(m.instr(loop).as<WhileAttrs>().body).root, loop);
+    }
+    for (int n = 0; n < m.num_instructions(); ++n) {
+      const Instruction& instr = m.instr(InstrId(n));
+      if (instr.opcode != Opcode::kConditional) continue;
+      for (const CompId branch : CalledComputations(m, instr)) {
+        ends_with_->emplace(m.comp(branch).root, InstrId(n));
+      }
+    }
+  }
+  const auto it = ends_with_->find(root);
+  return it == ends_with_->end() ? InstrId() : it->second;
 }
 
 LeafId CollectiveReasons::WantedLeaf(const CollectiveRecord& r) {
@@ -86,13 +141,18 @@ LeafId CollectiveReasons::WantedLeaf(const CollectiveRecord& r) {
     return program_.module.instr(id).shape->num_leaves() == 0 ? LeafId() : program_.leaves.leaf(id);
   }
   if (r.cause.kind != CollectiveCause::Kind::kCarry) return LeafId();
-  const InstrId loop = IsGiven(r) ? id : LoopThatEndsWith(id);
-  return loop.valid() && program_.module.instr(loop).opcode == Opcode::kWhile
-             ? program_.leaves.leaf(loop, r.cause.index)
-             : LeafId();
+  const bool given = IsGiven(r);
+  const InstrId op = given ? id : OpThatEndsWith(id);
+  if (!op.valid() || (given && program_.module.instr(op).opcode != Opcode::kWhile)) return LeafId();
+  return program_.leaves.leaf(op, r.cause.index);
 }
 
 std::string CollectiveReasons::WhyWanted(const CollectiveRecord& r) {
+  if (r.cause.kind == CollectiveCause::Kind::kResult && r.from != nullptr &&
+      !r.from->partial().empty() && r.to->mesh() == r.from->mesh()) {
+    const AxisList taken = TakenAxes(*r.from, *r.to);
+    return taken.empty() ? "" : WhyScattered(MovedLeaf(r), taken);
+  }
   const LeafId result = WantedLeaf(r);
   if (!result.valid()) return "";
   const Sharding* const has = shardings_.sharding[result.value];
@@ -101,14 +161,15 @@ std::string CollectiveReasons::WhyWanted(const CollectiveRecord& r) {
     return "";
   }
   const BaseMesh& mesh = *r.to->mesh();
-  AxisList taken, of_result;
-  for (int d = 0; d < r.to->rank(); ++d) {
-    const AxisList more = Minus(mesh, r.to->dim(d), r.from->dim(d));
-    taken.insert(taken.end(), more.begin(), more.end());
-  }
+  const AxisList taken = TakenAxes(*r.from, *r.to);
+  AxisList of_result;
   for (int d = 0; d < has->rank(); ++d) {
     of_result.insert(of_result.end(), has->dim(d).begin(), has->dim(d).end());
   }
+  // A loop or a branch that keeps it whole says why.
+  const bool whole = r.cause.kind == CollectiveCause::Kind::kCarry && !r.to->HasShardedDim() &&
+                     !has->HasShardedDim();
+  if (whole) return reasons_.Of(result);
   return taken.empty() || !Minus(mesh, taken, of_result).empty() ? "" : reasons_.Of(result);
 }
 

@@ -27,10 +27,12 @@ class CollectiveReasons {
 
   // The leaf of the propagated program that a collective moves; invalid if none is recorded.
   LeafId MovedLeaf(const CollectiveRecord& r);
-  // Why the value that the collective moves is sharded as it is; empty if unknown.
+  // Why the value that the collective moves is sharded as it is; of a sum over devices, why what is
+  // added up is sharded over them. Empty if unknown.
   std::string WhySharded(const CollectiveRecord& r);
   // Where an operand is moved from axes to others, which the result of the op has, or what a loop
-  // begins or ends an iteration with to those of what it carries: why that has them. Else empty.
+  // or branch begins or ends with to those of what it carries or gives, or a sum is reduced into
+  // shards: why that has them, or is whole. Else empty.
   std::string WhyWanted(const CollectiveRecord& r);
   // Why a leaf of the propagated program is.
   std::string WhySharded(LeafId leaf) { return reasons_.Of(leaf); }
@@ -41,11 +43,15 @@ class CollectiveReasons {
   bool IsGiven(const CollectiveRecord& r) const;
   // The leaf whose axes a value is moved to, if there is one.
   LeafId WantedLeaf(const CollectiveRecord& r);
-  // The loop whose body has this root; invalid if none has.
-  InstrId LoopThatEndsWith(InstrId root);
+  // The loop whose body, or conditional a branch of which, has this root; invalid if none has.
+  InstrId OpThatEndsWith(InstrId root);
   // Of a sum over devices that waited, a value whose sum it is: what a loop accumulated, or an op
   // passed on or added to another one. Invalid if the value did not wait.
   LeafId SummedBefore(LeafId sum) const;
+  // Why an operand of the op that makes `sum` is sharded over axes of `from` that it is a sum over.
+  std::string WhySummed(LeafId sum, const Sharding& from);
+  // Why a sum is reduced into shards over `taken`.
+  std::string WhyScattered(LeafId sum, const AxisList& taken);
 
   const Program& program_;
   const Plan& plan_;
@@ -54,7 +60,8 @@ class CollectiveReasons {
   // The leaves of the operands of the instruction that was asked about last.
   InstrId consumer_;
   absl::InlinedVector<LeafId, 8> operands_;
-  std::optional<absl::flat_hash_map<InstrId, InstrId>> loop_of_;  // by the root of its body
+  // Loops and conditionals by the roots of their computations.
+  std::optional<absl::flat_hash_map<InstrId, InstrId>> ends_with_;
 };
 
 }  // namespace internal

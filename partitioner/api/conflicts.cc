@@ -80,8 +80,8 @@ std::string TextOf(const PropagatedProgram& p, const Conflict& c, double bytes, 
   }
   if (const auto otherwise = BytesOtherwise(p, c); otherwise.has_value()) {
     const double more = *otherwise - bytes;
-    absl::StrAppend(&out, "; the other way would send ", HumanBytes(std::abs(more)),
-                    more < 0 ? " less" : " more");
+    absl::StrAppend(&out, taker < 0 ? "; another order" : "; the other way", " would send ",
+                    HumanBytes(std::abs(more)), more < 0 ? " less" : " more");
   }
   return absl::StrCat(out, "\n");
 }
@@ -173,20 +173,21 @@ std::vector<LeafId> ChosenValues(const PropagatedProgram& p) {
 
 }  // namespace
 
-std::string ChosenText(const PropagatedProgram& p, const Plan& plan) {
+std::string ChosenText(const PropagatedProgram& p) {
   const size_t values = ChosenValues(p).size();
   if (values == 0) return "";
   return absl::StrFormat(
       "chosen shardings: %d value%s, other than propagated: %s %.3g ms in place of %s %.3g ms\n",
-      values, values == 1 ? "" : "s", HumanBytes(plan.bytes), 1e3 * plan.seconds,
-      HumanBytes(p.shardings.propagated_bytes), 1e3 * p.shardings.propagated_seconds);
+      values, values == 1 ? "" : "s", HumanBytes(p.shardings.chosen_bytes),
+      1e3 * p.shardings.chosen_seconds, HumanBytes(p.shardings.propagated_bytes),
+      1e3 * p.shardings.propagated_seconds);
 }
 
-Json ChosenJson(const PropagatedProgram& p, const Plan& plan) {
+Json ChosenJson(const PropagatedProgram& p) {
   const std::vector<LeafId> values = ChosenValues(p);
   if (values.empty()) return nullptr;
-  Json out = {{"bytes", plan.bytes},
-              {"seconds", plan.seconds},
+  Json out = {{"bytes", p.shardings.chosen_bytes},
+              {"seconds", p.shardings.chosen_seconds},
               {"propagated_bytes", p.shardings.propagated_bytes},
               {"propagated_seconds", p.shardings.propagated_seconds},
               {"values", Json::array()}};

@@ -21,9 +21,9 @@ std::string ConflictsText(const PropagatedProgram& p, bool whole_reasons, size_t
 nlohmann::ordered_json ConflictsJson(const PropagatedProgram& p);
 
 // "" for a program that has what was propagated. `plan`: with the chosen shardings.
-std::string ChosenText(const PropagatedProgram& p, const Plan& plan);
+std::string ChosenText(const PropagatedProgram& p);
 // Null likewise.
-nlohmann::ordered_json ChosenJson(const PropagatedProgram& p, const Plan& plan);
+nlohmann::ordered_json ChosenJson(const PropagatedProgram& p);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -28,7 +28,7 @@ std::string ExplainText(const PartitionedProgram& p, bool whole_reasons) {
       absl::StrFormat("%d devices, %d instructions in, %d per device out\n", program.num_partitions,
                       p.instructions_in, p.local.module.num_instructions());
   absl::StrAppend(&out, ConflictsText(*p.global, whole_reasons, kMostConflictsTold),
-                  ChosenText(*p.global, p.plan));
+                  ChosenText(*p.global));
   for (const CollectiveRecord& r : p.local.collectives) {
     absl::StrAppend(&out, "\n%", p.local.module.instr(r.local).name, "  ", OpcodeText(r.opcode),
                     "  ", HumanBytes(r.bytes_moved), " sent per device, ");

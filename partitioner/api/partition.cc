@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/cheapest_propagation.h"
 #include "shardcall/partitioner/api/device_memory.h"
@@ -21,6 +22,7 @@
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
+#include "shardcall/partitioner/spmd/states/cheaper_states.h"
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
@@ -129,6 +131,84 @@ void NameAll(Module* module) {
   }
 }
 
+// The per-device program of `global`, whose plan is `known`, if any, or made.
+absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram& global,
+                                                              std::optional<Plan> known,
+                                                              const PartitionOptions& options,
+                                                              StageTimes* times) {
+  absl::StatusOr<Plan> plan = absl::UnknownError("");
+  absl::StatusOr<LocalProgram> local = absl::UnknownError("");
+  {
+    StageTimer timer(&times->partition);
+    plan = known.has_value()
+               ? *std::move(known)
+               : MakeNarrowPlan(global.program, global.shardings, *global.rules, options.spmd);
+    SHARDCALL_RETURN_IF_ERROR(plan.status());
+    Observe(options, "plan");
+    local = Localize(global.program, *plan, *global.rules, options.spmd);
+    SHARDCALL_RETURN_IF_ERROR(local.status());
+    Observe(options, "localize");
+  }
+  if (options.dump) {
+    options.dump("plan", plan->ToString(global.program));
+    options.dump("localize", PrintModule(local->module));
+  }
+  auto out = std::make_unique<PartitionedProgram>(*std::move(local));
+  {
+    StageTimer timer(&times->cleanup);
+    SHARDCALL_RETURN_IF_ERROR(CleanUp(*plan, &out->local, options));
+    SHARDCALL_RETURN_IF_ERROR(CheckCollectives(out->local.module, options.spmd.cost.backend,
+                                               global.program.num_partitions));
+    Observe(options, "clean-up");
+  }
+  out->plan = *std::move(plan);
+  return out;
+}
+
+// Whether these shardings are of that order of conflicts.
+bool IsOf(const TriedOrder& order, const PropagationResult& shardings) {
+  return order.order == shardings.conflicts &&
+         absl::c_equal(order.choices, shardings.choices, [](const auto& a, const auto& b) {
+           return a.op == b.op && a.order == b.order;
+         });
+}
+
+// Takes what was propagated in place of the states that were chosen, if its program is the cheaper
+// one in the end.
+absl::Status TakeCheaper(PlannedPropagation propagated, const PartitionOptions& options,
+                         PropagatedProgram* global) {
+  PartitionOptions quiet = options;
+  quiet.dump = nullptr;
+  quiet.observe = nullptr;
+  StageTimes times;
+  const auto make = [&](const std::optional<Plan>& plan) {
+    return MakeLocal(*global, plan, quiet, &times);
+  };
+  const auto cost = [&](const PartitionedProgram& p) {
+    return CostOf(global->program, p.plan, p.local, options.spmd.cost);
+  };
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> chosen = make(global->plan);
+  absl::StatusOr<std::unique_ptr<PartitionedProgram>> other = make(propagated.plan);
+  SHARDCALL_RETURN_IF_ERROR(CheckStop());
+  if (!other.ok()) return absl::OkStatus();
+  const ProgramCost before = cost(**other);
+  if (chosen.ok()) {
+    const ProgramCost now = cost(**chosen);
+    if (now.seconds < (1 - kWorthwhileSaving) * before.seconds && BytesAreWorthIt(now, before)) {
+      global->shardings.propagated_bytes = before.bytes;
+      global->shardings.propagated_seconds = before.seconds;
+      global->shardings.chosen_bytes = now.bytes;
+      global->shardings.chosen_seconds = now.seconds;
+      global->local = *std::move(chosen);
+      return absl::OkStatus();
+    }
+  }
+  global->shardings = std::move(propagated.shardings);
+  global->plan = std::move(propagated.plan);
+  global->local = *std::move(other);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
@@ -173,55 +253,32 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
   StageTimer timer(&out->times.propagate);
   out->rules = std::make_unique<RuleTable>(
       out->program, RuleOptions{options.targets, options.allow_replicate, ReducesByParts});
+  std::optional<PlannedPropagation> propagated;
   do {
-    SHARDCALL_ASSIGN_OR_RETURN(
-        out->shardings, options.conflicts.has_value()
-                            ? Propagate(out->program, *out->rules,
-                                        {options.propagate, options.spmd.cost, *options.conflicts})
-                            : CheapestPropagation(out->program, *out->rules, options,
-                                                  &out->tried_orders, &out->plan));
+    if (options.conflicts.has_value()) {
+      SHARDCALL_ASSIGN_OR_RETURN(
+          out->shardings, Propagate(out->program, *out->rules,
+                                    {options.propagate, options.spmd.cost, *options.conflicts}));
+    } else {
+      SHARDCALL_ASSIGN_OR_RETURN(CheapestResult found,
+                                 CheapestPropagation(out->program, *out->rules, options));
+      out->shardings = std::move(found.best.shardings);
+      out->plan = std::move(found.best.plan);
+      out->tried_orders = std::move(found.tried);
+      propagated = std::move(found.propagated);
+    }
     SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   } while (options.even_edges && CloseUnevenParameters(out->shardings, &out->program));
+  if (propagated.has_value()) {
+    SHARDCALL_RETURN_IF_ERROR(TakeCheaper(*std::move(propagated), options, out.get()));
+  }
+  for (TriedOrder& t : out->tried_orders) t.taken = IsOf(t, out->shardings);
   if (options.even_edges) EvenResults(out->program, &out->shardings);
   Observe(options, "propagate");
   return out;
 }
 
 namespace {
-
-// The per-device program of `global`, whose plan is `known`, if any, or made.
-absl::StatusOr<std::unique_ptr<PartitionedProgram>> MakeLocal(PropagatedProgram& global,
-                                                              std::optional<Plan> known,
-                                                              const PartitionOptions& options,
-                                                              StageTimes* times) {
-  absl::StatusOr<Plan> plan = absl::UnknownError("");
-  absl::StatusOr<LocalProgram> local = absl::UnknownError("");
-  {
-    StageTimer timer(&times->partition);
-    plan = known.has_value()
-               ? *std::move(known)
-               : MakeNarrowPlan(global.program, global.shardings, *global.rules, options.spmd);
-    SHARDCALL_RETURN_IF_ERROR(plan.status());
-    Observe(options, "plan");
-    local = Localize(global.program, *plan, *global.rules, options.spmd);
-    SHARDCALL_RETURN_IF_ERROR(local.status());
-    Observe(options, "localize");
-  }
-  if (options.dump) {
-    options.dump("plan", plan->ToString(global.program));
-    options.dump("localize", PrintModule(local->module));
-  }
-  auto out = std::make_unique<PartitionedProgram>(*std::move(local));
-  {
-    StageTimer timer(&times->cleanup);
-    SHARDCALL_RETURN_IF_ERROR(CleanUp(*plan, &out->local, options));
-    SHARDCALL_RETURN_IF_ERROR(CheckCollectives(out->local.module, options.spmd.cost.backend,
-                                               global.program.num_partitions));
-    Observe(options, "clean-up");
-  }
-  out->plan = *std::move(plan);
-  return out;
-}
 
 // The options with another bound on memory, which must not outlive them: what a caller observes
 // by is not copied, as it may have a state of its own.
@@ -300,9 +357,15 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
   SHARDCALL_ASSIGN_OR_RETURN(std::unique_ptr<PropagatedProgram> global,
                              PropagateShardings(std::move(module), unbound));
   StageTimes times = global->times;
-  SHARDCALL_ASSIGN_OR_RETURN(
-      std::unique_ptr<PartitionedProgram> out,
-      MakeLocal(*global, std::exchange(global->plan, std::nullopt), unbound, &times));
+  std::unique_ptr<PartitionedProgram> out;
+  if (global->local != nullptr && !options.dump && !options.observe) {
+    out = std::make_unique<PartitionedProgram>(std::move(*global->local));
+  } else {
+    SHARDCALL_ASSIGN_OR_RETURN(
+        out, MakeLocal(*global, std::exchange(global->plan, std::nullopt), unbound, &times));
+  }
+  global->plan.reset();
+  global->local.reset();
   if (options.spmd.max_memory < INT64_MAX) {
     SHARDCALL_ASSIGN_OR_RETURN(out, WithinMemoryBound(std::move(out), *global, options, &times));
   }

@@ -61,6 +61,8 @@ struct TriedOrder {
   bool taken = false;
 };
 
+struct PartitionedProgram;
+
 // The program up to propagation.
 struct PropagatedProgram {
   PropagatedProgram(Program p, PropagationResult r)
@@ -72,6 +74,8 @@ struct PropagatedProgram {
   // that was taken.
   std::vector<TriedOrder> tried_orders;
   std::optional<Plan> plan;
+  // The per-device program of that plan, if the choice needed it; without `global`.
+  std::shared_ptr<PartitionedProgram> local;
   StageTimes times;
 };
 // On the heap, since the rule table refers to the program.

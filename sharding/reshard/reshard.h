@@ -96,8 +96,8 @@ const ReshardPlan& PlanReshard(Context& context, const Shape* global, const Shar
                                const Sharding* to);
 
 // The reshard to `to` with the fewest (weighted) bytes, then the fewest collectives, from `stored`
-// or from another sharding in `copies` that the value is available in. Among equal ones `stored`
-// wins, then the first copy. A partial copy is used only where it equals `to`.
+// or from another sharding in `copies` that the value is available in. A copy in `to` wins, then
+// among equal ones `stored`, then the first copy. A partial copy is used only where it equals `to`.
 struct ReshardChoice {
   const Sharding* from;
   const ReshardPlan* plan;

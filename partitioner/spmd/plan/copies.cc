@@ -2,7 +2,9 @@
 #include "shardcall/partitioner/spmd/plan/copies.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 
 namespace shardcall {
@@ -83,6 +85,62 @@ const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
   made->states = context_.arena().Copy(states);
   lists_.Insert(hash, made);
   return made;
+}
+
+void UntakenReshards::Add(InstrId id, LeafId operand, const Copies* before, const Copies* after,
+                          uint32_t uses, const Cost& cost) {
+  Reshard made{.annotation = id, .origin = Origin(operand), .unknown_uses = uses, .cost = cost};
+  for (const Sharding* s : after->states) {
+    if (before == nullptr || !absl::c_linear_search(before->states, s)) made.states.push_back(s);
+  }
+  reshards_.push_back(std::move(made));
+}
+
+void UntakenReshards::AddName(LeafId operand, LeafId result) {
+  const LeafId origin = Origin(operand);
+  if (absl::c_any_of(reshards_, [&](const Reshard& r) { return r.origin == origin; })) {
+    origin_[result] = origin;
+  }
+}
+
+void UntakenReshards::Take(InstrId read, LeafId leaf, const Shape* shape, const Sharding* stored,
+                           const Copies* copies, const Sharding* to) {
+  if (reshards_.empty() || stored == nullptr) return;
+  const LeafId origin = Origin(leaf);
+  const Sharding* from = nullptr;
+  for (Reshard& r : reshards_) {
+    if (r.origin != origin || r.taken) continue;
+    if (from == nullptr) {
+      from = to == nullptr || copies == nullptr
+                 ? stored
+                 : CheapestReshard(context_, shape, stored, copies->states, to).from;
+    }
+    if (absl::c_linear_search(r.states, from)) {
+      r.taken = true;
+    } else if (r.annotation == read && r.unknown_uses > 0) {
+      --r.unknown_uses;
+    }
+  }
+}
+
+void UntakenReshards::TakeAll(LeafId leaf) {
+  const LeafId origin = Origin(leaf);
+  for (Reshard& r : reshards_) r.taken = r.taken || r.origin == origin;
+}
+
+UntakenReshards::Cost UntakenReshards::Sum() const {
+  Cost sum;
+  for (const Reshard& r : reshards_) {
+    if (r.taken || r.unknown_uses > 0) continue;
+    sum.bytes += r.cost.bytes;
+    sum.seconds += r.cost.seconds;
+  }
+  return sum;
+}
+
+LeafId UntakenReshards::Origin(LeafId leaf) const {
+  const auto it = origin_.find(leaf);
+  return it == origin_.end() ? leaf : it->second;
 }
 
 }  // namespace internal

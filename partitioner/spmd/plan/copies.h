@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/sharding/base/intern_table.h"
@@ -68,6 +70,48 @@ class CopyTable {
   std::vector<const Copies*> of_;  // by canonical leaf
   std::vector<LeafId> touched_;
   InternTable<Copies>& lists_;
+};
+
+// The reshards of annotations that nobody takes: all that read such a value take it from another
+// copy. They are dead code of the local program, so they are no part of what a plan costs. An op
+// that reads the value in a way that is not noted here counts as one that takes it.
+class UntakenReshards {
+ public:
+  struct Cost {
+    double bytes = 0, seconds = 0;
+  };
+
+  explicit UntakenReshards(Context& context) : context_(context) {}
+
+  void Clear() { reshards_.clear(), origin_.clear(); }
+  // The annotation `id`, which `uses` ops read, reshards `operand`, so that its copies are `after`
+  // and no longer `before`. It was charged with `cost`.
+  void Add(InstrId id, LeafId operand, const Copies* before, const Copies* after, uint32_t uses,
+           const Cost& cost);
+  // `result` of an annotation is the value of `operand`, and has its copies.
+  void AddName(LeafId operand, LeafId result);
+  // An op takes an operand, which is leaf `leaf` of `read`, in state `to`.
+  void Take(InstrId read, LeafId leaf, const Shape* shape, const Sharding* stored,
+            const Copies* copies, const Sharding* to);
+  // Any copy of the value of `leaf` may be taken.
+  void TakeAll(LeafId leaf);
+  // Of all that nobody takes.
+  Cost Sum() const;
+
+ private:
+  struct Reshard {
+    InstrId annotation;
+    LeafId origin;                                   // the value that the annotations name
+    absl::InlinedVector<const Sharding*, 4> states;  // that it has by this
+    uint32_t unknown_uses;                           // the others take another copy
+    Cost cost;
+    bool taken = false;
+  };
+  LeafId Origin(LeafId leaf) const;
+
+  Context& context_;
+  std::vector<Reshard> reshards_;
+  absl::flat_hash_map<LeafId, LeafId> origin_;  // of results of annotations
 };
 
 }  // namespace internal

@@ -25,6 +25,7 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
   const CompId comp = m.instr(loop).as<WhileAttrs>().body;
   const Computation& body = m.comp(comp);
   const auto add = [&](LeafId leaf, const Shape* shape, const Sharding* s) {
+    unchanged_[leaf.value] = comp;
     if (s == nullptr || s->is_maximal()) return;
     const int64_t bytes = s->HasShardedDim() ? shape->byte_size() : 0;
     if (bytes > 0) {
@@ -34,6 +35,7 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
     shares_[leaf.value] = {comp, bytes > 0 ? share : 1};
   };
   shares_.resize(leaves.num_leaves());
+  unchanged_.resize(leaves.num_leaves());
   bool any = false;
   for (int k = 0; k < m.instr(loop).shape->num_leaves(); ++k) {
     const LeafId leaf = leaves.canonical(loop, k);
@@ -49,17 +51,18 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
       continue;
     }
     const LeafId leaf = leaves.canonical(id, 0);
-    if (shares_[leaf.value].body.valid()) continue;
     const bool follows = absl::c_all_of(m.operands(id), [&](InstrId o) {
       return m.instr(o).shape->IsArray() &&
              (m.instr(o).opcode == Opcode::kConstant || Has(comp, leaves.canonical(o, 0)));
     });
-    if (follows) add(leaf, instr.shape, table.Wanted(id, 0));
+    if (!follows) continue;
+    if (table.HasRoomForLoops(bytes_ + instr.shape->byte_size())) ops_.push_back({id, share});
+    if (!unchanged_[leaf.value].valid()) add(leaf, instr.shape, table.Wanted(id, 0));
   }
 }
 
 bool Invariants::Has(CompId comp, LeafId leaf) const {
-  return !shares_.empty() && shares_[leaf.value].body == comp;
+  return !unchanged_.empty() && unchanged_[leaf.value] == comp;
 }
 
 Invariants::Shares Invariants::OfOperands(InstrId op) const {

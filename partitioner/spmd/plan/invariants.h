@@ -6,6 +6,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_PLAN_INVARIANTS_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "shardcall/partitioner/import/program.h"
@@ -25,6 +26,9 @@ class Invariants {
 
   // Empty if all reshards run as often as the op.
   Shares OfOperands(InstrId op) const;
+  // The same of ops all of whose operands are such values, so that their collectives run before the
+  // loop. In the order of the program.
+  const std::vector<std::pair<InstrId, double>>& ops() const { return ops_; }
   // What they take as a whole.
   int64_t bytes() const { return bytes_; }
 
@@ -39,6 +43,9 @@ class Invariants {
     double share = 1;
   };
   std::vector<Share> shares_;  // by canonical leaf; empty: no leaf is invariant
+  // By canonical leaf: the body that does not change it, if there is room for it or not.
+  std::vector<CompId> unchanged_;
+  std::vector<std::pair<InstrId, double>> ops_;
   int64_t bytes_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/sharding/base/human_bytes.h"
@@ -138,6 +139,25 @@ std::string MissingRules::Misspelt(absl::string_view target) const {
   return absl::StrCat("Is it the target \"", near[0], "\", which has a rule? Else: ");
 }
 
+int MissingRules::BatchDims(InstrId id) const {
+  const Instruction& instr = module_.instr(id);
+  const States operands = table_.OperandStates(id);
+  Shapes shapes = table_.OperandShapes(id);
+  for (int k = 0; k < instr.shape->num_leaves(); ++k) shapes.push_back(instr.shape->leaf(k));
+  const auto has_dim = [&](const Shape* shape, int d) {
+    return shape->IsArray() && shape->rank() > d && shape->dim(d) == shapes[0]->dim(d);
+  };
+  const auto is_sharded = [](const Sharding* s, int d) {
+    return s != nullptr && s->rank() > d && !s->dim(d).empty();
+  };
+  int dims = 0;
+  while (absl::c_all_of(shapes, [&](const Shape* s) { return has_dim(s, dims); }) &&
+         absl::c_any_of(operands, [&](const Sharding* s) { return is_sharded(s, dims); })) {
+    ++dims;
+  }
+  return dims;
+}
+
 std::string MissingRules::Message(InstrId id, const std::string& sharded, double bytes) const {
   const Instruction& instr = module_.instr(id);
   const auto& attrs = instr.as<CustomCallAttrs>();
@@ -147,10 +167,11 @@ std::string MissingRules::Message(InstrId id, const std::string& sharded, double
       absl::StrCat("target \"", attrs.target, "\" (%", instr.name, ") has no sharding rule; ",
                    sharded, ". Replicating it moves ", HumanBytes(bytes), " per device");
   e.where = SourceLine(module_, instr);
+  const int batch_dims = BatchDims(id);
   e.fix = absl::StrCat(
       Misspelt(attrs.target),
-      "Register a rule, in a manifest (--plugin=FILE.json) or by the program, "
-      "declare batch_dims=1, ",
+      "Register a rule, in a manifest (--plugin=FILE.json) or by the program, ",
+      batch_dims > 0 ? absl::StrCat("declare batch_dims=", batch_dims, ", ") : "",
       attrs.has_side_effect ? "write sharding={maximal device=0} on the call, since it has side "
                               "effects, "
                             : "",

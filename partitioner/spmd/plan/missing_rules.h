@@ -46,6 +46,8 @@ class MissingRules {
   bool BehindMissing(InstrId id) const;
   // A question to begin the fix with, if a target of a similar name has a rule; else empty.
   std::string Misspelt(absl::string_view target) const;
+  // How many of the first dimensions are sharded that all operands and results have alike.
+  int BatchDims(InstrId id) const;
   std::string Message(InstrId id, const std::string& sharded, double bytes) const;
 
   static constexpr int kMostNamedCalls = 8;  // of a target; further calls are counted

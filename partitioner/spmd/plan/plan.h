@@ -76,6 +76,7 @@ struct Decision {
   // Of these or of what was charged before: for operands that nothing reads after all, and for
   // reshards that do not run each time the op does.
   double saved = 0;
+  double saved_bytes = 0;  // of such reshards
   // The cheapest candidate of each other strategy.
   absl::Span<const RejectedCandidate> rejected;
 };

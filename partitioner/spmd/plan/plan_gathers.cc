@@ -50,6 +50,9 @@ absl::InlinedVector<Gather, 4> internal::FindGathers(PlanTable& table, const Ins
   for (int k = 0; k < num_operands; ++k) {
     const Sharding *from = op.operands[k], *to = decision.operands[k];
     if (from == to || from == nullptr || to == nullptr || !from->HasShardedDim()) continue;
+    // The same value as an operand before, which is gathered once.
+    const int first = op.first_with.empty() ? k : op.first_with[k];
+    if (first < k && decision.operands[first] == to) continue;
     const Lost lost = LostDims(*op.rule, k, *from, *to, allowed);
     if (!lost.any || (call && lost.unhandled) || Parts(*to) >= Parts(*from)) continue;
     const double bytes = table.ReshardTraffic(op.shapes[k], from, CopiesAt(op.copies, k), to).bytes;

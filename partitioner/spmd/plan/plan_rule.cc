@@ -47,7 +47,8 @@ void Planner::PlanByRule(InstrId id, const ShardingRule& rule) {
   c.accumulated = waiting_.AccumulatedFrom(id);
   c.places = table_.PlacesOf(id);
   const PlanMemo::Entry* entry = decider_.Decide(id, rule, operands, wanted, c);
-  table_.Charge(entry->decision->bytes, entry->decision->seconds - entry->decision->saved);
+  const Decision& d = *entry->decision;
+  table_.Charge(d.bytes - d.saved_bytes, d.seconds - d.saved);
   if (!entry->fallback.empty()) plan_.fallbacks.push_back({id, std::string(entry->fallback)});
   for (const Gather& g : entry->gathers) plan_.gathers.push_back({id, g});
   if (instr.opcode == Opcode::kCustomCall && !decider_.HasBody(id)) {  // a body sees to both

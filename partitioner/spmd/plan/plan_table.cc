@@ -35,6 +35,7 @@ PlanTable::PlanTable(const Program& program, const PropagationResult& propagatio
       max_memory_(options.max_memory),
       context_(program.module.context()),
       copies_(context_, copy_lists, program.leaves.num_leaves()),
+      untaken_(context_),
       facts_(*facts) {
   plan_.ops.resize(module_.num_instructions());
   plan_.state.resize(leaves_.num_leaves(), nullptr);
@@ -74,14 +75,15 @@ bool PlanTable::TakeEqual(InstrId id) {
   d.produced = d.final = taken;
   SetDecision(id, PlanKind::kEqual, Keep(d));
   plan_.equal[id] = from;
+  for (int k = 0; k < shape->num_leaves(); ++k) NoteTaken(from, k, taken[k]);
   for (int k = 0; k < shape->num_leaves(); ++k) TakeCopies(id, from, k, taken[k]);
   return true;
 }
 
 void PlanTable::TakeCopies(InstrId id, InstrId from, int k, const Sharding* state) {
-  const LeafId leaf = leaves_.canonical(from, k);
-  copies_.Set(leaves_.canonical(id, k),
-              copies_.AfterAnnotation(plan_.state[leaf.value], copies_.of(leaf), state));
+  const LeafId leaf = leaves_.canonical(from, k), now = leaves_.canonical(id, k);
+  untaken_.AddName(leaf, now);
+  copies_.Set(now, copies_.AfterAnnotation(plan_.state[leaf.value], copies_.of(leaf), state));
 }
 
 const Sharding* PlanTable::Replicated(InstrId id, const Shape* shape) const {
@@ -173,15 +175,43 @@ void PlanTable::ChargeReshard(double runs, const Shape* shape, const Sharding* f
   if (traffic.collectives > 0) ChargeRuns(runs, traffic.bytes, cost_.Seconds(traffic));
 }
 
+void PlanTable::ChargeAnnotation(InstrId id, const Decision& d) {
+  const InstrId operand = module_.operand(id, 0);
+  const Shape* const shape = module_.instr(operand).shape;
+  for (int k = 0; k < static_cast<int>(d.operands.size()); ++k) {
+    MakeCommonCopy(id, operand, k, d.operands[k]);
+    const LeafId leaf = leaves_.canonical(operand, k);
+    const Copies* const before = copies_.of(leaf);
+    const Traffic sent = ReshardTraffic(shape->leaf(k), State(operand, k), before, d.operands[k]);
+    NoteOperandCopy(id, operand, k, d.operands[k]);
+    if (sent.collectives == 0) continue;
+    const double seconds = cost_.Seconds(sent);
+    Charge(sent.bytes, seconds);
+    untaken_.Add(id, leaf, before, copies_.of(leaf), num_uses(id),
+                 {.bytes = runs_ * sent.bytes, .seconds = runs_ * seconds});
+  }
+}
+
+void PlanTable::EndComputation(InstrId root) {
+  for (int k = 0; k < module_.instr(root).shape->num_leaves(); ++k) {
+    NoteTaken(root, k, State(root, k));
+  }
+  const UntakenReshards::Cost sum = untaken_.Sum();
+  ChargeRuns(-1, sum.bytes, sum.seconds);
+  untaken_.Clear();
+}
+
 void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
+  if (kind == PlanKind::kIdentity) return ChargeAnnotation(id, d);
   size_t leaf = 0;
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves() && leaf < d.operands.size(); ++k, ++leaf) {
+      NoteTaken(o, k, d.operands[leaf]);
       MakeCommonCopy(id, o, k, d.operands[leaf]);
       ChargeReshard(runs_, shape->leaf(k), State(o, k), copies_.of(leaves_.canonical(o, k)),
                     d.operands[leaf]);
-      // A loop or a tuple may have one value as several elements, which is resharded once.
+      // A loop may have one value as several elements, which is resharded once.
       if (KeepsCopies(kind)) NoteOperandCopy(id, o, k, d.operands[leaf]);
     }
   }
@@ -216,7 +246,9 @@ void PlanTable::NoteOperandCopies(InstrId id, Decision::States taken) {
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves(); ++k, ++leaf) {
-      if (leaf < taken.size()) NoteOperandCopy(id, o, k, taken[leaf]);
+      if (leaf >= taken.size()) continue;
+      NoteTaken(o, k, taken[leaf]);
+      NoteOperandCopy(id, o, k, taken[leaf]);
     }
   }
 }
@@ -228,6 +260,12 @@ void PlanTable::NoteOperandCopy(InstrId user, InstrId operand, int flat, const S
   const LeafId leaf = leaves_.canonical(operand, flat);
   const Shape* const shape = module_.instr(operand).shape->leaf(flat);
   copies_.Set(leaf, copies_.After(shape, stored, copies_.of(leaf), taken));
+}
+
+void PlanTable::NoteTaken(InstrId operand, int flat, const Sharding* taken) {
+  const LeafId leaf = leaves_.canonical(operand, flat);
+  untaken_.Take(operand, leaf, module_.instr(operand).shape->leaf(flat), plan_.state[leaf.value],
+                copies_.of(leaf), taken);
 }
 
 const Copies* PlanTable::AvailableCopies(InstrId operand, int flat) const {
@@ -247,6 +285,7 @@ void PlanTable::MakeCommonCopy(InstrId user, InstrId operand, int flat, const Sh
   if (available == made) return;
   const Traffic traffic = ReshardTraffic(module_.instr(operand).shape->leaf(flat),
                                          State(operand, flat), made, plan_.common_copies.at(leaf));
+  NoteTaken(operand, flat, plan_.common_copies.at(leaf));
   copies_.Set(leaf, available);
   if (traffic.collectives == 0) return;
   Charge(traffic.bytes, cost_.Seconds(traffic));
@@ -287,6 +326,7 @@ void PlanTable::NoteCopiesAcross(InstrId id, size_t k, const Decision& d) {
   if (IsGenerated(operands[k])) return;
   const int flat = static_cast<int>(k);
   const LeafId now = leaves_.canonical(id, flat), from = leaves_.canonical(operands[k], 0);
+  untaken_.TakeAll(from);  // copies of copies are not followed
   const auto note = [&](const Sharding* state) {
     const Sharding* const across =
         AcrossBoundary(program_, id, flat, d.operands[k], d.produced[k], state);

@@ -31,6 +31,8 @@ class PlanTable {
     copies_.Clear();
     runs_ = runs;
   }
+  // Takes back what was charged for the reshards of annotations that nobody takes.
+  void EndComputation(InstrId root);
 
   // The state that propagation wants for a flat leaf of a result; null if the leaf is not an array.
   const Sharding* Wanted(InstrId id, int flat) const;
@@ -112,6 +114,10 @@ class PlanTable {
     return kind != PlanKind::kCallbacks && kind != PlanKind::kBarrier;
   }
   void NoteOperandCopy(InstrId user, InstrId operand, int flat, const Sharding* taken);
+  // Records from which copy an op takes its operand.
+  void NoteTaken(InstrId operand, int flat, const Sharding* taken);
+  // ChargeReshards of an annotation, which somebody may take or not.
+  void ChargeAnnotation(InstrId id, const Decision& d);
   // The states in which a value is available to an op that wants another than the stored one: those
   // of its copies, and what its common copy will be made of.
   const Copies* AvailableCopies(InstrId operand, int flat) const;
@@ -133,6 +139,7 @@ class PlanTable {
   Context& context_;
   Plan plan_;
   mutable CopyTable copies_;  // lists of copies are interned when they are asked for
+  UntakenReshards untaken_;
   ProgramFacts& facts_;
 };
 

@@ -142,6 +142,7 @@ bool RuleChooser::Evaluate(const OpQuery& op, const Strategy& strategy,
     traffic += reshard;
     const double share = k < static_cast<int>(op.shares.size()) ? op.shares[k] : 1;
     d.saved += (1 - share) * cost_.Seconds(reshard);
+    d.saved_bytes += (1 - share) * reshard.bytes;
     if (too_dear()) return false;
   }
   for (int k = 0; k < instr.shape->num_leaves(); ++k) {

@@ -272,9 +272,12 @@ void WaitingSums::Wait(InstrId id) {
 }
 
 void WaitingSums::ChargeChange(InstrId id, const Decision* decision, double runs) {
+  const auto charge = [&](double times, const Decision& d) {
+    table_.Charge(times * (d.bytes - d.saved_bytes), times * (d.seconds - d.saved));
+  };
   const Decision* const now = table_.plan().ops[id.value].decision;
-  if (now != nullptr) table_.Charge(-runs * now->bytes, runs * (now->saved - now->seconds));
-  table_.Charge(runs * decision->bytes, runs * (decision->seconds - decision->saved));
+  if (now != nullptr) charge(-runs, *now);
+  charge(runs, *decision);
 }
 
 void WaitingSums::Set(InstrId id, const Decision* decision) {

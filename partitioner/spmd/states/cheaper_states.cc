@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/states/common_copies.h"
 #include "shardcall/partitioner/spmd/states/followers.h"
 #include "shardcall/partitioner/spmd/states/min_sum.h"
@@ -76,9 +77,8 @@ class Search {
         effort_(EffortFor(graph_.terms().size())),
         best_(graph_.values().size(), nullptr),
         propagated_fallbacks_(plan->fallbacks.size()),
-        propagated_bytes_(plan->bytes),
+        propagated_cost_{plan->bytes, plan->seconds},
         worthwhile_seconds_((1 - kWorthwhileSaving) * plan->seconds),
-        propagated_seconds_(plan->seconds),
         most_memory_(MemoryOf(propagation)) {
     // Little memory does not matter, as long as no bound forbids it.
     const int64_t left = options.max_memory > most_memory_ ? options.max_memory - most_memory_ : 0;
@@ -123,7 +123,6 @@ class Search {
   PropagationResult TakeFound() { return *std::move(found_); }
 
  private:
-  static constexpr double kMuchLess = 0.45, kFewMore = 4;
   static constexpr double kMoreOfCopies = 1.6;
   static constexpr int64_t kLittleMemory = int64_t{64} << 20;
   static constexpr int kMostSingle = 24, kMostBatchDims = 2;
@@ -189,13 +188,9 @@ class Search {
     return true;
   }
 
-  // More bytes have to save time that counts: a third of it where they are a few times as many, or
-  // the first ones, else more than half.
   bool IsDearer(const Plan& made) const {
-    if (made.bytes > most_bytes_) return true;
-    if (made.bytes <= propagated_bytes_) return false;
-    const bool few = propagated_bytes_ == 0 || made.bytes <= kFewMore * propagated_bytes_;
-    return made.seconds > (few ? kTimeForBytes : kMuchLess) * propagated_seconds_;
+    return made.bytes > most_bytes_ ||
+           !BytesAreWorthIt({made.bytes, made.seconds}, propagated_cost_);
   }
 
   // An axis in a dimension of the batch of products, as in attention whose heads or sequences are
@@ -365,9 +360,8 @@ class Search {
   const Effort& effort_;
   std::vector<const Sharding*> best_;  // by value; null: that of propagation
   const size_t propagated_fallbacks_;
-  const double propagated_bytes_;
+  const ProgramCost propagated_cost_;
   const double worthwhile_seconds_;  // seconds of a plan that is worth another sharding
-  const double propagated_seconds_;
   double most_bytes_ = std::numeric_limits<double>::infinity();  // of a plan that is taken
   int64_t most_memory_;
   std::optional<PropagationResult> found_;
@@ -376,6 +370,33 @@ class Search {
 };
 
 }  // namespace
+
+bool BytesAreWorthIt(const ProgramCost& chosen, const ProgramCost& propagated) {
+  constexpr double kMuchLess = 0.45, kFewMore = 4;
+  if (chosen.bytes <= propagated.bytes) return true;
+  const bool few = propagated.bytes == 0 || chosen.bytes <= kFewMore * propagated.bytes;
+  return chosen.seconds <= (few ? kTimeForBytes : kMuchLess) * propagated.seconds;
+}
+
+ProgramCost CostOf(const Program& program, const Plan& plan, const LocalProgram& local,
+                   const CostModel& cost) {
+  ProgramCost out;
+  for (const CollectiveRecord& r : local.collectives) {
+    out.bytes += r.trip_count * r.bytes_moved;
+    out.seconds += r.trip_count * cost.Seconds(r.traffic());
+  }
+  for (int n = 0; n < program.module.num_instructions(); ++n) {
+    const OpPlan& op = plan.ops[n];
+    if (op.kind != PlanKind::kRule || op.decision == nullptr || op.decision->strategy == nullptr) {
+      continue;
+    }
+    const Instruction& instr = program.module.instr(InstrId(n));
+    out.seconds +=
+        plan.expected_runs[instr.computation.value] *
+        StrategySeconds(*op.decision->strategy, cost, program.module, instr, *op.decision);
+  }
+  return out;
+}
 
 absl::Status ChooseCheaperStates(const Program& program, RuleTable& rules,
                                  const SpmdOptions& options, PlanMemo& memo,

@@ -15,6 +15,7 @@
 #define SHARDCALL_PARTITIONER_SPMD_STATES_CHEAPER_STATES_H_
 
 #include "absl/status/statusor.h"
+#include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/plan/state_search.h"
@@ -25,6 +26,19 @@ inline namespace internal {
 // By how much of its time a plan has to be faster than the one it takes the place of, and what it
 // may take of that where it sends more bytes.
 inline constexpr double kWorthwhileSaving = 0.005, kTimeForBytes = 0.67;
+
+// What a device sends, and the time by the cost model.
+struct ProgramCost {
+  double bytes = 0, seconds = 0;
+};
+// Whether more bytes than those of what was propagated, if these are more, save time that counts: a
+// third of it where they are a few times as many, or the first ones, else more than half.
+bool BytesAreWorthIt(const ProgramCost& chosen, const ProgramCost& propagated);
+// Of one execution of `local`, whose plan is `plan`: what its collectives send and take, after all
+// clean-up, and what its ops take besides. A plan knows less of that: what is the same for
+// several ops, or in all iterations of a loop, runs once.
+ProgramCost CostOf(const Program& program, const Plan& plan, const LocalProgram& local,
+                   const CostModel& cost);
 
 // Replaces the shardings of values in `propagation`, and its plan, by cheaper ones if there are
 // any, and notes in PropagationResult::propagated what these were. Parameters, results and

@@ -318,7 +318,7 @@ ENTRY main {
               HasSubstr("W203 %r: operand 1 is gathered: [{\"x0\"}, {}, {}] -> [{}, {}, {}], "
                         "28.00 KiB sent per device, as the call's rule keeps dimension 0 apart "
                         "from dimension 0 of operand 0, which is sharded alike; if they are one, a "
-                        "factor for both sends nothing"));
+                        "factor for both keeps it sharded"));
   const std::string joined = told("([i, j, k], [i, l, k])->([i, j, k]) {i=64, j=16, k=4, l=32}");
   EXPECT_THAT(joined, testing::Not(HasSubstr("W203")));
   EXPECT_THAT(joined, testing::Not(HasSubstr("all-gather")));

@@ -276,15 +276,16 @@ TEST(ImportSignature, RootsThatAreNoTupleInstructionAreTakenApart) {
   EXPECT_EQ(ConstraintText(p, "x", 0), "[8@1]");
 }
 
-TEST(ImportSignature, ResultsInNestedTuplesKeepTheirValuesShardingWithAWarning) {
+TEST(ImportSignature, ResultsInNestedTuplesHaveTheirOwnSharding) {
   const Program p = Import(EntryModule(R"(
   x = f32[16]{0} parameter(0), sharding={devices=[8]<=[8]}
   n = (f32[16]{0}) tuple(x)
   ROOT t = ((f32[16]{0}), f32[16]{0}) tuple(n, x), sharding={{replicated}, {devices=[8]<=[8]}}
 )",
                                        "num_partitions=8"));
-  ASSERT_EQ(p.warnings.size(), 1);
-  EXPECT_EQ(p.warnings[0].substr(0, 4), "W210");
+  EXPECT_THAT(p.warnings, testing::IsEmpty());
+  EXPECT_EQ(ResultText(p, 0), "[]");
+  EXPECT_EQ(ResultText(p, 1), "[8@1]");
 }
 
 std::string Groups(const std::string& first, const std::string& second,

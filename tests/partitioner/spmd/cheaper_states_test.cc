@@ -57,6 +57,85 @@ ENTRY main {
   ROOT r = f32[1024,1024] dot(s, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}, sharding={devices=[1,8]<=[8]}
 })";
 
+// Annotations of one value whose results are read by columns: nothing else need be made of it.
+TEST(CheaperStates, WhatNobodyTakesOfAnAnnotationIsNotSavedByAnotherChoice) {
+  EXPECT_LE(Bytes(R"(HloModule m, num_partitions=8
+ENTRY main {
+  x = f32[1024,2048] parameter(0), sharding={devices=[8,1]<=[8]}
+  y = f32[1024,2048] sine(x)
+  rows = f32[1024,2048] custom-call(y), custom_call_target="Sharding", sharding={devices=[8,1]<=[8]}
+  columns = f32[1024,2048] custom-call(y), custom_call_target="Sharding", sharding={devices=[1,8]<=[8]}
+  whole = f32[1024,2048] custom-call(y), custom_call_target="Sharding", sharding={replicated}
+  a = f32[1024,2048] add(rows, columns)
+  b = f32[1024,2048] add(columns, whole)
+  d = f32[1024,2048] add(a, b)
+  ROOT e = f32[1024,2048] multiply(d, d), sharding={devices=[1,8]<=[8]}
+})"),
+            1024 * 2048 * 4 / 8 * 7 / 8);
+}
+
+// Rows from 1, 4, .., 16 rows on, whose halos are exchanged as one in the end. The plan counts
+// each, and would gather the array in place of them.
+TEST(CheaperStates, WhatIsExchangedOnceForSeveralOpsIsNotGathered) {
+  std::string text = R"(HloModule m, num_partitions=8
+ENTRY main {
+  x = f32[64,8] parameter(0), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  sum0 = f32[64,8] add(x, x)
+)";
+  constexpr int kRolls = 6;
+  for (int k = 0; k < kRolls; ++k) {
+    const int rows = 1 + 3 * k;
+    absl::StrAppend(&text, "  low", k, " = f32[", 64 - rows, ",8] slice(x), slice={[", rows,
+                    ":64], [0:8]}\n  high", k, " = f32[", rows, ",8] slice(x), slice={[0:", rows,
+                    "], [0:8]}\n  roll", k, " = f32[64,8] concatenate(low", k, ", high", k,
+                    "), dimensions={0}\n  product", k, " = f32[64,8] multiply(roll", k, ", sum", k,
+                    ")\n  sum", k + 1, " = f32[64,8] add(sum", k, ", product", k, ")\n");
+  }
+  absl::StrAppend(&text, "  ROOT r = f32[64,8] negate(sum", kRolls,
+                  "), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}\n}\n");
+  const auto p = Partitioned(text);
+  EXPECT_EQ(TotalBytesMoved(p->local), 16 * 8 * 4);  // the longest halo
+  EXPECT_TRUE(p->global->shardings.propagated.empty());
+}
+
+// A sum over devices of what a loop does not change is reduced before the loop.
+TEST(CheaperStates, SumsThatAreTheSameInAllIterationsAreReducedOnce) {
+  constexpr char kLoop[] = R"(HloModule m, num_partitions=8
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+body {
+  c = (s32[], f32[64], f32[32,64]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[64] get-tuple-element(c), index=1
+  x = f32[32,64] get-tuple-element(c), index=2
+  zero = f32[] constant(0)
+  sum = f32[64] reduce(x, zero), dimensions={0}, to_apply=add
+  z = f32[64] multiply(y, sum)
+  ROOT t = (s32[], f32[64], f32[32,64]) tuple(next, z, x)
+}
+condition {
+  c = (s32[], f32[64], f32[32,64]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  trips = s32[] constant(16)
+  ROOT l = pred[] compare(i, trips), direction=LT
+}
+ENTRY main {
+  x = f32[32,64] parameter(0), sharding={devices=[4,1,2]<=[8] last_tile_dim_replicate}
+  start = s32[] constant(0)
+  zero = f32[] constant(0)
+  y = f32[64] broadcast(zero), dimensions={}
+  init = (s32[], f32[64], f32[32,64]) tuple(start, y, x)
+  loop = (s32[], f32[64], f32[32,64]) while(init), condition=condition, body=body
+  ROOT r = f32[64] get-tuple-element(loop), index=1, sharding={replicated}
+})";
+  for (const StateSearch search : {StateSearch::kNone, StateSearch::kSmall}) {
+    const auto p = Partitioned(kLoop, Searching(search));
+    EXPECT_EQ(TotalBytesMoved(p->local), 2 * 3.0 / 4 * 64 * 4);  // one all-reduce over 4 devices
+    EXPECT_EQ(p->plan.bytes, TotalBytesMoved(p->local));
+  }
+}
+
 TEST(CheaperStates, ASumIsScatteredAndWhatFollowsIsComputedInShards) {
   const double whole = 4 * 1024 * 1024 * 7 / 8;
   EXPECT_EQ(Bytes(kSum, StateSearch::kNone), 2 * whole);  // an all-reduce

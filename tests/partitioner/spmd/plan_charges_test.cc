@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/api/report.h"
 #include "tests/partitioner/spmd/plan_testing.h"
 #include "tests/support/charged.h"
 
@@ -86,6 +88,44 @@ TEST(PlanCharges, SumsStayWithinHosts) {
   for (const char* axes : {"h100, bandwidth.x0=5e9", "bandwidth.x0=5e9, bandwidth.x1=450e9",
                            "h100, bandwidth=5e9, bandwidth.x1=450e9"}) {
     EXPECT_EQ(sent(axes), std::make_pair(704 * kKiB, 256 * kKiB)) << axes;
+  }
+}
+
+// An annotation whose result is read only in shardings of which there is another copy is dead code.
+TEST(PlanCharges, AnAnnotationThatNobodyTakesCostsNothing) {
+  constexpr char kTwoOfOne[] = R"(
+  x = f32[1024,2048] parameter(0), sharding={devices=[8,1]<=[8]}
+  y = f32[1024,2048] sine(x)
+  columns = f32[1024,2048] custom-call(y), custom_call_target="Sharding", sharding={devices=[1,8]<=[8]}
+  whole = f32[1024,2048] custom-call(y), custom_call_target="Sharding", sharding={replicated}
+)";
+  const double columns = 1024 * 2048 * 4 / 8 * 7 / 8, whole = columns * 8;
+  struct Case {
+    const char* rest;
+    double bytes;
+  };
+  for (
+      const Case& c : {
+          Case{"ROOT r = f32[1024,2048] add(columns, whole), sharding={devices=[1,8]<=[8]}",
+               columns},
+          Case{R"(p = f32[1024,2048] add(columns, whole), sharding={devices=[1,8]<=[8]}
+  q = f32[1024,2048] cosine(whole), sharding={replicated}
+  ROOT r = (f32[1024,2048], f32[1024,2048]) tuple(p, q), sharding={{devices=[1,8]<=[8]}, {replicated}})",
+               columns + whole},
+          // Taken by another name.
+          Case{
+              R"(name = f32[1024,2048] custom-call(whole), custom_call_target="Sharding", sharding={replicated}
+  p = f32[1024,2048] add(columns, whole), sharding={devices=[1,8]<=[8]}
+  ROOT r = (f32[1024,2048], f32[1024,2048]) tuple(p, name), sharding={{devices=[1,8]<=[8]}, {replicated}})",
+              columns + whole},
+          // Given back, and read otherwise beside that.
+          Case{R"(p = f32[1024,2048] add(columns, whole), sharding={devices=[1,8]<=[8]}
+  ROOT r = (f32[1024,2048], f32[1024,2048]) tuple(p, whole), sharding={{devices=[1,8]<=[8]}, {replicated}})",
+               columns + whole},
+      }) {
+    const auto p = Done(absl::StrCat(kTwoOfOne, "  ", c.rest, "\n"), 8);
+    EXPECT_EQ(TotalBytesMoved(p->local), c.bytes) << c.rest;
+    EXPECT_EQ(p->plan.bytes, c.bytes) << c.rest;
   }
 }
 
