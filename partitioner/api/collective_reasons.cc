@@ -95,9 +95,8 @@ std::string CollectiveReasons::WhySummed(LeafId sum, const Sharding& from) {
   };
   const auto operands = OperandLeaves(program_, id);
   for (size_t k = 0; k < std::min(operands.size(), op.decision->operands.size()); ++k) {
-    const Sharding *const taken = op.decision->operands[k], *const has =
-                                                                shardings_
-                                                                    .sharding[operands[k].value];
+    const Sharding* const taken = op.decision->operands[k];
+    const Sharding* const has = shardings_.sharding[operands[k].value];
     for (int d = 0; taken != nullptr && d < taken->rank(); ++d) {
       if (is_over(taken, d) && is_over(has, d)) return reasons_.OfDim(operands[k], d);
     }

@@ -358,8 +358,9 @@ absl::StatusOr<std::unique_ptr<PartitionedProgram>> Partition(Module module,
                              PropagateShardings(std::move(module), unbound));
   StageTimes times = global->times;
   std::unique_ptr<PartitionedProgram> out;
-  if (global->local != nullptr && !options.dump && !options.observe) {
+  if (global->local != nullptr && !options.dump) {
     out = std::make_unique<PartitionedProgram>(std::move(*global->local));
+    for (const char* stage : {"plan", "localize", "clean-up"}) Observe(unbound, stage);
   } else {
     SHARDCALL_ASSIGN_OR_RETURN(
         out, MakeLocal(*global, std::exchange(global->plan, std::nullopt), unbound, &times));

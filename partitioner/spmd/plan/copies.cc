@@ -89,32 +89,31 @@ const Copies* CopyTable::Intern(absl::Span<const Sharding* const> states) {
 
 void UntakenReshards::Add(InstrId id, LeafId operand, const Copies* before, const Copies* after,
                           uint32_t uses, const Cost& cost) {
-  Reshard made{.annotation = id, .origin = Origin(operand), .unknown_uses = uses, .cost = cost};
+  Reshard made{.annotation = id, .unknown_uses = uses, .cost = cost};
   for (const Sharding* s : after->states) {
     if (before == nullptr || !absl::c_linear_search(before->states, s)) made.states.push_back(s);
   }
+  of_origin_[Origin(operand)].push_back(static_cast<int>(reshards_.size()));
   reshards_.push_back(std::move(made));
 }
 
 void UntakenReshards::AddName(LeafId operand, LeafId result) {
+  if (reshards_.empty()) return;
   const LeafId origin = Origin(operand);
-  if (absl::c_any_of(reshards_, [&](const Reshard& r) { return r.origin == origin; })) {
-    origin_[result] = origin;
-  }
+  if (of_origin_.contains(origin)) origin_[result] = origin;
 }
 
 void UntakenReshards::Take(InstrId read, LeafId leaf, const Shape* shape, const Sharding* stored,
                            const Copies* copies, const Sharding* to) {
   if (reshards_.empty() || stored == nullptr) return;
-  const LeafId origin = Origin(leaf);
-  const Sharding* from = nullptr;
-  for (Reshard& r : reshards_) {
-    if (r.origin != origin || r.taken) continue;
-    if (from == nullptr) {
-      from = to == nullptr || copies == nullptr
-                 ? stored
-                 : CheapestReshard(context_, shape, stored, copies->states, to).from;
-    }
+  const auto made = of_origin_.find(Origin(leaf));
+  if (made == of_origin_.end()) return;
+  const Sharding* const from =
+      to == nullptr || copies == nullptr
+          ? stored
+          : CheapestReshard(context_, shape, stored, copies->states, to).from;
+  for (const int n : made->second) {
+    Reshard& r = reshards_[n];
     if (absl::c_linear_search(r.states, from)) {
       r.taken = true;
     } else if (r.annotation == read && r.unknown_uses > 0) {
@@ -124,8 +123,9 @@ void UntakenReshards::Take(InstrId read, LeafId leaf, const Shape* shape, const 
 }
 
 void UntakenReshards::TakeAll(LeafId leaf) {
-  const LeafId origin = Origin(leaf);
-  for (Reshard& r : reshards_) r.taken = r.taken || r.origin == origin;
+  const auto made = of_origin_.find(Origin(leaf));
+  if (made == of_origin_.end()) return;
+  for (const int n : made->second) reshards_[n].taken = true;
 }
 
 UntakenReshards::Cost UntakenReshards::Sum() const {

@@ -83,12 +83,12 @@ class UntakenReshards {
 
   explicit UntakenReshards(Context& context) : context_(context) {}
 
-  void Clear() { reshards_.clear(), origin_.clear(); }
+  void Clear() { reshards_.clear(), origin_.clear(), of_origin_.clear(); }
   // The annotation `id`, which `uses` ops read, reshards `operand`, so that its copies are `after`
   // and no longer `before`. It was charged with `cost`.
   void Add(InstrId id, LeafId operand, const Copies* before, const Copies* after, uint32_t uses,
            const Cost& cost);
-  // `result` of an annotation is the value of `operand`, and has its copies.
+  // `result`, of an annotation or of an op that makes the same, has the copies of `operand`.
   void AddName(LeafId operand, LeafId result);
   // An op takes an operand, which is leaf `leaf` of `read`, in state `to`.
   void Take(InstrId read, LeafId leaf, const Shape* shape, const Sharding* stored,
@@ -101,7 +101,6 @@ class UntakenReshards {
  private:
   struct Reshard {
     InstrId annotation;
-    LeafId origin;                                   // the value that the annotations name
     absl::InlinedVector<const Sharding*, 4> states;  // that it has by this
     uint32_t unknown_uses;                           // the others take another copy
     Cost cost;
@@ -111,7 +110,9 @@ class UntakenReshards {
 
   Context& context_;
   std::vector<Reshard> reshards_;
-  absl::flat_hash_map<LeafId, LeafId> origin_;  // of results of annotations
+  // Their numbers, by the value that the annotations name, which is the origin of each such result.
+  absl::flat_hash_map<LeafId, absl::InlinedVector<int, 2>> of_origin_;
+  absl::flat_hash_map<LeafId, LeafId> origin_;
 };
 
 }  // namespace internal

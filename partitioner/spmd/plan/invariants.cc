@@ -56,13 +56,18 @@ void Invariants::AddLoop(const PlanTable& table, InstrId loop, double share) {
              (m.instr(o).opcode == Opcode::kConstant || Has(comp, leaves.canonical(o, 0)));
     });
     if (!follows) continue;
-    if (table.HasRoomForLoops(bytes_ + instr.shape->byte_size())) ops_.push_back({id, share});
+    if (table.HasRoomForLoops(bytes_ + instr.shape->byte_size())) ops_[comp].push_back({id, share});
     if (!unchanged_[leaf.value].valid()) add(leaf, instr.shape, table.Wanted(id, 0));
   }
 }
 
 bool Invariants::Has(CompId comp, LeafId leaf) const {
   return !unchanged_.empty() && unchanged_[leaf.value] == comp;
+}
+
+Invariants::OpShares Invariants::OpsOf(CompId comp) const {
+  const auto it = ops_.find(comp);
+  return it == ops_.end() ? OpShares() : it->second;
 }
 
 Invariants::Shares Invariants::OfOperands(InstrId op) const {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "shardcall/partitioner/import/program.h"
 #include "shardcall/partitioner/spmd/plan/plan_table.h"
 
@@ -27,8 +29,9 @@ class Invariants {
   // Empty if all reshards run as often as the op.
   Shares OfOperands(InstrId op) const;
   // The same of ops all of whose operands are such values, so that their collectives run before the
-  // loop. In the order of the program.
-  const std::vector<std::pair<InstrId, double>>& ops() const { return ops_; }
+  // loop. Those of a computation, in the order of the program.
+  using OpShares = absl::Span<const std::pair<InstrId, double>>;
+  OpShares OpsOf(CompId comp) const;
   // What they take as a whole.
   int64_t bytes() const { return bytes_; }
 
@@ -45,7 +48,7 @@ class Invariants {
   std::vector<Share> shares_;  // by canonical leaf; empty: no leaf is invariant
   // By canonical leaf: the body that does not change it, if there is room for it or not.
   std::vector<CompId> unchanged_;
-  std::vector<std::pair<InstrId, double>> ops_;
+  absl::flat_hash_map<CompId, std::vector<std::pair<InstrId, double>>> ops_;
   int64_t bytes_ = 0;
 };
 

@@ -71,11 +71,10 @@ absl::Status Planner::PlanComputation(CompId comp) {
   }
   table_.EndComputation(module_.comp(comp).root);
   // Ops that do the same in all iterations send before the loop.
-  for (const auto& [id, share] : invariants_.ops()) {
+  for (const auto& [id, share] : invariants_.OpsOf(comp)) {
     const OpPlan& op = plan_.ops[id.value];
-    if (module_.instr(id).computation != comp || op.kind != PlanKind::kRule) continue;
+    if (op.kind != PlanKind::kRule || op.decision->bytes == 0) continue;
     const Decision& d = *op.decision;
-    if (d.bytes == 0) continue;
     table_.Charge((share - 1) * d.bytes + d.saved_bytes, (share - 1) * d.seconds + d.saved);
   }
   return absl::OkStatus();
