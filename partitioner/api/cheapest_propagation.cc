@@ -57,17 +57,21 @@ class Search {
     absl::StatusOr<Plan> made = MakeNarrowPlan(program_, best_, rules_, options_.spmd, &memo_);
     if (!made.ok()) return CheckStop();  // whoever plans it is told why
     plan_ = *std::move(made);
-    if (!options_.propagate) {
-      return ChooseCommonCopies(program_, rules_, options_.spmd, memo_, &best_, &*plan_);
-    }
     return ChooseStates();
   }
 
   absl::Status ChooseStates() {
-    if (LooksAhead(program_, options_.spmd)) propagated_ = {best_, plan_};
-    SHARDCALL_RETURN_IF_ERROR(
-        ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_));
-    SHARDCALL_RETURN_IF_ERROR(ChooseStatesFromFirst());
+    if (LooksAhead(program_, options_.spmd) || TriesCommonCopies(program_, rules_, options_.spmd)) {
+      propagated_ = {best_, plan_};
+    }
+    if (options_.propagate) {
+      SHARDCALL_RETURN_IF_ERROR(
+          ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_));
+      SHARDCALL_RETURN_IF_ERROR(ChooseStatesFromFirst());
+    } else {
+      SHARDCALL_RETURN_IF_ERROR(
+          ChooseCommonCopies(program_, rules_, options_.spmd, memo_, &best_, &*plan_));
+    }
     if (best_.propagated.empty() && best_.common_copies.empty()) propagated_.reset();
     return absl::OkStatus();
   }

@@ -23,6 +23,7 @@
 #include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
 #include "shardcall/partitioner/spmd/states/cheaper_states.h"
+#include "shardcall/partitioner/spmd/states/common_copies.h"
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
 #include "shardcall/sharding/base/human_bytes.h"
 #include "shardcall/sharding/base/status.h"
@@ -173,41 +174,93 @@ bool IsOf(const TriedOrder& order, const PropagationResult& shardings) {
          });
 }
 
-// Takes what was propagated in place of the states that were chosen, if its program is the cheaper
-// one in the end.
-absl::Status TakeCheaper(PlannedPropagation propagated, const PartitionOptions& options,
-                         PropagatedProgram* global) {
-  PartitionOptions quiet = options;
-  quiet.dump = nullptr;
-  quiet.observe = nullptr;
-  StageTimes times;
-  const auto make = [&](const std::optional<Plan>& plan) {
-    return MakeLocal(*global, plan, quiet, &times);
-  };
-  const auto cost = [&](const PartitionedProgram& p) {
-    return CostOf(global->program, p.plan, p.local, options.spmd.cost);
-  };
-  absl::StatusOr<std::unique_ptr<PartitionedProgram>> chosen = make(global->plan);
-  absl::StatusOr<std::unique_ptr<PartitionedProgram>> other = make(propagated.plan);
-  SHARDCALL_RETURN_IF_ERROR(CheckStop());
-  if (!other.ok()) return absl::OkStatus();
-  const ProgramCost before = cost(**other);
-  if (chosen.ok()) {
-    const ProgramCost now = cost(**chosen);
-    if (now.seconds < (1 - kWorthwhileSaving) * before.seconds && BytesAreWorthIt(now, before)) {
-      global->shardings.propagated_bytes = before.bytes;
-      global->shardings.propagated_seconds = before.seconds;
-      global->shardings.chosen_bytes = now.bytes;
-      global->shardings.chosen_seconds = now.seconds;
-      global->local = *std::move(chosen);
-      return absl::OkStatus();
-    }
+// Compares what was propagated and what was chosen by what their per-device programs send and take.
+class FinalChoice {
+ public:
+  FinalChoice(const PartitionOptions& options, PropagatedProgram* global)
+      : options_(options), quiet_(options), global_(*global) {
+    quiet_.dump = nullptr;
+    quiet_.observe = nullptr;
   }
-  global->shardings = std::move(propagated.shardings);
-  global->plan = std::move(propagated.plan);
-  global->local = *std::move(other);
-  return absl::OkStatus();
-}
+
+  // `global` has what was chosen. It gets the cheapest of that and `propagated`, each with its
+  // common copies and without.
+  absl::Status Run(PlannedPropagation propagated) {
+    const bool other_states = !global_.shardings.propagated.empty();
+    Candidate chosen = Made({std::move(global_.shardings), std::move(global_.plan)});
+    if (other_states && !chosen.of.shardings.common_copies.empty()) {
+      Candidate without = WithoutCopies(chosen.of.shardings);
+      if (!IsCheaper(chosen, without)) chosen = std::move(without);
+    }
+    Candidate before = Made(std::move(propagated));
+    if (IsCheaper(chosen, before)) {
+      PropagationResult& shardings = chosen.of.shardings;
+      shardings.propagated_bytes = before.cost.bytes;
+      shardings.propagated_seconds = before.cost.seconds;
+      shardings.chosen_bytes = chosen.cost.bytes;
+      shardings.chosen_seconds = chosen.cost.seconds;
+      Take(std::move(chosen));
+      return CheckStop();
+    }
+    if (other_states && before.local != nullptr) {
+      Candidate copied = WithCopies(before.of);
+      if (IsCheaper(copied, before)) before = std::move(copied);
+    }
+    Take(std::move(before));
+    return CheckStop();
+  }
+
+ private:
+  struct Candidate {
+    PlannedPropagation of;
+    std::unique_ptr<PartitionedProgram> local;  // null: there is none
+    ProgramCost cost;
+  };
+
+  Candidate Made(PlannedPropagation of) {
+    Candidate out{std::move(of)};
+    if (!out.of.plan.has_value()) return out;
+    absl::StatusOr<std::unique_ptr<PartitionedProgram>> local =
+        MakeLocal(global_, out.of.plan, quiet_, &times_);
+    if (!local.ok()) return out;
+    out.local = *std::move(local);
+    out.cost = CostOf(global_.program, out.local->plan, out.local->local, options_.spmd.cost);
+    return out;
+  }
+
+  Candidate WithoutCopies(PropagationResult shardings) {
+    shardings.common_copies.clear();
+    absl::StatusOr<Plan> plan =
+        MakeNarrowPlan(global_.program, shardings, *global_.rules, options_.spmd);
+    if (!plan.ok()) return {};
+    return Made({std::move(shardings), *std::move(plan)});
+  }
+
+  Candidate WithCopies(PlannedPropagation of) {
+    PlanMemo memo;
+    const absl::Status status = ChooseCommonCopies(global_.program, *global_.rules, options_.spmd,
+                                                   memo, &of.shardings, &*of.plan);
+    if (!status.ok() || of.shardings.common_copies.empty()) return {};
+    return Made(std::move(of));
+  }
+
+  static bool IsCheaper(const Candidate& chosen, const Candidate& before) {
+    if (chosen.local == nullptr || before.local == nullptr) return chosen.local != nullptr;
+    return chosen.cost.seconds < (1 - kWorthwhileSaving) * before.cost.seconds &&
+           BytesAreWorthIt(chosen.cost, before.cost);
+  }
+
+  void Take(Candidate taken) {
+    global_.shardings = std::move(taken.of.shardings);
+    global_.plan = std::move(taken.of.plan);
+    global_.local = std::move(taken.local);
+  }
+
+  const PartitionOptions& options_;
+  PartitionOptions quiet_;
+  PropagatedProgram& global_;
+  StageTimes times_;
+};
 
 }  // namespace
 
@@ -270,7 +323,7 @@ absl::StatusOr<std::unique_ptr<PropagatedProgram>> PropagateShardings(
     SHARDCALL_RETURN_IF_ERROR(out->rules->status());
   } while (options.even_edges && CloseUnevenParameters(out->shardings, &out->program));
   if (propagated.has_value()) {
-    SHARDCALL_RETURN_IF_ERROR(TakeCheaper(*std::move(propagated), options, out.get()));
+    SHARDCALL_RETURN_IF_ERROR(FinalChoice(options, out.get()).Run(*std::move(propagated)));
   }
   for (TriedOrder& t : out->tried_orders) t.taken = IsOf(t, out->shardings);
   if (options.even_edges) EvenResults(out->program, &out->shardings);
