@@ -255,6 +255,30 @@ ENTRY main {
                         "  why  argument 1\n  and  constraint at %s\n"));
 }
 
+// A sum over devices is due to what is added up, not to the sharding of its result.
+TEST(Explain, HasTheOriginOfWhatASumAddsUpAndWhyItIsReducedIntoShards) {
+  const auto explained = [](const std::string& results) {
+    const auto p = PartitionText(absl::StrCat(R"(HloModule m, num_partitions=8
+ENTRY main {
+  x = f32[64,512] parameter(0)
+  w = f32[512,64] parameter(1), sharding={devices=[8,1]<=[8]}
+  y = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated}
+  z = f32[64,64] sine(y)
+  ROOT t = (f32[64,64], f32[64,64]) tuple(y, z), sharding={)",
+                                              results, "}\n}\n"),
+                                 {});
+    EXPECT_TRUE(p.ok()) << p.status();
+    return p.ok() ? Explain(**p, {}, ExplainFormat::kText) : "";
+  };
+  EXPECT_THAT(explained("{replicated}, {replicated}"),
+              HasSubstr("  for  result 0 of %y: [{}, {}] partial=add{\"x0\"} -> [{}, {}]\n"
+                        "  why  argument 1\n\n"));
+  EXPECT_THAT(explained("{devices=[8,1]<=[8]}, {devices=[8,1]<=[8]}"),
+              HasSubstr("  for  result 0 of %y: [{}, {}] partial=add{\"x0\"} -> [{\"x0\"}, {}]\n"
+                        "  why  argument 1\n"
+                        "  and  all that read it take no more than their shards\n"));
+}
+
 TEST(Explain, HasTheOriginsOfWhatALoopBeginsAndEndsAnIterationWith) {
   const auto explained = [](const std::string& of_loop, StateSearch search) {
     const auto p = PartitionText(absl::StrCat(R"(HloModule m, num_partitions=8
