@@ -46,13 +46,16 @@ class Search {
  private:
   PropagationOptions Options() const { return {options_.propagate, options_.spmd.cost}; }
 
+  // Whether anything beside the order of conflicts is chosen by cost.
+  bool MayChoose() {
+    return LooksAhead(program_, options_.spmd) ||
+           TriesCommonCopies(program_, rules_, options_.spmd);
+  }
+
   // For a program without conflicts.
   absl::Status LookAhead(PropagationResult result) {
     best_ = std::move(result);
-    const bool looks_ahead = LooksAhead(program_, options_.spmd);
-    if (!looks_ahead && !TriesCommonCopies(program_, rules_, options_.spmd)) {
-      return absl::OkStatus();
-    }
+    if (!MayChoose()) return absl::OkStatus();
     if (options_.even_edges) EvenResults(program_, &best_);
     absl::StatusOr<Plan> made = MakeNarrowPlan(program_, best_, rules_, options_.spmd, &memo_);
     if (!made.ok()) return CheckStop();  // whoever plans it is told why
@@ -61,9 +64,7 @@ class Search {
   }
 
   absl::Status ChooseStates() {
-    if (LooksAhead(program_, options_.spmd) || TriesCommonCopies(program_, rules_, options_.spmd)) {
-      propagated_ = {best_, plan_};
-    }
+    if (MayChoose()) propagated_ = {best_, plan_};
     if (options_.propagate) {
       SHARDCALL_RETURN_IF_ERROR(
           ChooseCheaperStates(program_, rules_, options_.spmd, memo_, &best_, &*plan_));

@@ -20,6 +20,13 @@ AxisList TakenAxes(const Sharding& from, const Sharding& to) {
   return taken;
 }
 
+// The axes of all dimensions.
+AxisList DimAxes(const Sharding& s) {
+  AxisList axes;
+  for (int d = 0; d < s.rank(); ++d) axes.insert(axes.end(), s.dim(d).begin(), s.dim(d).end());
+  return axes;
+}
+
 }  // namespace
 
 inline namespace internal {
@@ -106,11 +113,7 @@ std::string CollectiveReasons::WhySummed(LeafId sum, const Sharding& from) {
 
 std::string CollectiveReasons::WhyScattered(LeafId sum, const AxisList& taken) {
   const Sharding* const has = shardings_.sharding[sum.value];
-  AxisList of_sum;
-  for (int d = 0; has != nullptr && d < has->rank(); ++d) {
-    of_sum.insert(of_sum.end(), has->dim(d).begin(), has->dim(d).end());
-  }
-  const bool has_them = has != nullptr && Minus(*has->mesh(), taken, of_sum).empty();
+  const bool has_them = has != nullptr && Minus(*has->mesh(), taken, DimAxes(*has)).empty();
   return has_them ? reasons_.Of(sum) : "all that read it take no more than their shards";
 }
 
@@ -161,15 +164,11 @@ std::string CollectiveReasons::WhyWanted(const CollectiveRecord& r) {
   }
   const BaseMesh& mesh = *r.to->mesh();
   const AxisList taken = TakenAxes(*r.from, *r.to);
-  AxisList of_result;
-  for (int d = 0; d < has->rank(); ++d) {
-    of_result.insert(of_result.end(), has->dim(d).begin(), has->dim(d).end());
-  }
   // A loop or a branch that keeps it whole says why.
   const bool whole = r.cause.kind == CollectiveCause::Kind::kCarry && !r.to->HasShardedDim() &&
                      !has->HasShardedDim();
   if (whole) return reasons_.Of(result);
-  return taken.empty() || !Minus(mesh, taken, of_result).empty() ? "" : reasons_.Of(result);
+  return taken.empty() || !Minus(mesh, taken, DimAxes(*has)).empty() ? "" : reasons_.Of(result);
 }
 
 }  // namespace internal

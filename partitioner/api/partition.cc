@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "shardcall/partitioner/api/cheapest_propagation.h"
 #include "shardcall/partitioner/api/device_memory.h"
+#include "shardcall/partitioner/api/report.h"
 #include "shardcall/partitioner/api/run.h"
 #include "shardcall/partitioner/import/export.h"
 #include "shardcall/partitioner/import/import.h"
@@ -22,6 +23,7 @@
 #include "shardcall/partitioner/propagation/even_edges.h"
 #include "shardcall/partitioner/runtime/sample/reduces_by_parts.h"
 #include "shardcall/partitioner/spmd/localize/backend_limits.h"
+#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/states/cheaper_states.h"
 #include "shardcall/partitioner/spmd/states/common_copies.h"
 #include "shardcall/partitioner/spmd/states/narrowed_results.h"
@@ -172,6 +174,28 @@ bool IsOf(const TriedOrder& order, const PropagationResult& shardings) {
          absl::c_equal(order.choices, shardings.choices, [](const auto& a, const auto& b) {
            return a.op == b.op && a.order == b.order;
          });
+}
+
+// Of one execution of `local`, whose plan is `plan`: what its collectives send and take, after all
+// clean-up, and what its ops take besides. A plan knows less of that: what is the same for
+// several ops, or in all iterations of a loop, runs once.
+ProgramCost CostOf(const Program& program, const Plan& plan, const LocalProgram& local,
+                   const CostModel& cost) {
+  ProgramCost out{.bytes = TotalBytesMoved(local)};
+  for (const CollectiveRecord& r : local.collectives) {
+    out.seconds += r.trip_count * cost.Seconds(r.traffic());
+  }
+  for (int n = 0; n < program.module.num_instructions(); ++n) {
+    const OpPlan& op = plan.ops[n];
+    if (op.kind != PlanKind::kRule || op.decision == nullptr || op.decision->strategy == nullptr) {
+      continue;
+    }
+    const Instruction& instr = program.module.instr(InstrId(n));
+    out.seconds +=
+        plan.expected_runs[instr.computation.value] *
+        StrategySeconds(*op.decision->strategy, cost, program.module, instr, *op.decision);
+  }
+  return out;
 }
 
 // Compares what was propagated and what was chosen by what their per-device programs send and take.

@@ -175,23 +175,6 @@ void PlanTable::ChargeReshard(double runs, const Shape* shape, const Sharding* f
   if (traffic.collectives > 0) ChargeRuns(runs, traffic.bytes, cost_.Seconds(traffic));
 }
 
-void PlanTable::ChargeAnnotation(InstrId id, const Decision& d) {
-  const InstrId operand = module_.operand(id, 0);
-  const Shape* const shape = module_.instr(operand).shape;
-  for (int k = 0; k < static_cast<int>(d.operands.size()); ++k) {
-    MakeCommonCopy(id, operand, k, d.operands[k]);
-    const LeafId leaf = leaves_.canonical(operand, k);
-    const Copies* const before = copies_.of(leaf);
-    const Traffic sent = ReshardTraffic(shape->leaf(k), State(operand, k), before, d.operands[k]);
-    NoteOperandCopy(id, operand, k, d.operands[k]);
-    if (sent.collectives == 0) continue;
-    const double seconds = cost_.Seconds(sent);
-    Charge(sent.bytes, seconds);
-    untaken_.Add(id, leaf, before, copies_.of(leaf), num_uses(id),
-                 {.bytes = runs_ * sent.bytes, .seconds = runs_ * seconds});
-  }
-}
-
 void PlanTable::EndComputation(InstrId root) {
   for (int k = 0; k < module_.instr(root).shape->num_leaves(); ++k) {
     NoteTaken(root, k, State(root, k));
@@ -202,17 +185,23 @@ void PlanTable::EndComputation(InstrId root) {
 }
 
 void PlanTable::ChargeReshards(InstrId id, PlanKind kind, const Decision& d) {
-  if (kind == PlanKind::kIdentity) return ChargeAnnotation(id, d);
   size_t leaf = 0;
   for (InstrId o : module_.operands(id)) {
     const Shape* shape = module_.instr(o).shape;
     for (int k = 0; k < shape->num_leaves() && leaf < d.operands.size(); ++k, ++leaf) {
       NoteTaken(o, k, d.operands[leaf]);
       MakeCommonCopy(id, o, k, d.operands[leaf]);
-      ChargeReshard(runs_, shape->leaf(k), State(o, k), copies_.of(leaves_.canonical(o, k)),
-                    d.operands[leaf]);
+      const LeafId value = leaves_.canonical(o, k);
+      const Copies* const before = copies_.of(value);
+      const Traffic sent = ReshardTraffic(shape->leaf(k), State(o, k), before, d.operands[leaf]);
+      const double seconds = sent.collectives > 0 ? cost_.Seconds(sent) : 0;
+      if (sent.collectives > 0) Charge(sent.bytes, seconds);
       // A loop may have one value as several elements, which is resharded once.
       if (KeepsCopies(kind)) NoteOperandCopy(id, o, k, d.operands[leaf]);
+      if (kind == PlanKind::kIdentity && sent.collectives > 0) {
+        untaken_.Add(id, value, before, copies_.of(value), num_uses(id),
+                     {.bytes = runs_ * sent.bytes, .seconds = runs_ * seconds});
+      }
     }
   }
   const Shape* shape = module_.instr(id).shape;

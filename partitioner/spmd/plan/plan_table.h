@@ -116,8 +116,6 @@ class PlanTable {
   void NoteOperandCopy(InstrId user, InstrId operand, int flat, const Sharding* taken);
   // Records from which copy an op takes its operand.
   void NoteTaken(InstrId operand, int flat, const Sharding* taken);
-  // ChargeReshards of an annotation, which somebody may take or not.
-  void ChargeAnnotation(InstrId id, const Decision& d);
   // The states in which a value is available to an op that wants another than the stored one: those
   // of its copies, and what its common copy will be made of.
   const Copies* AvailableCopies(InstrId operand, int flat) const;

@@ -12,7 +12,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
-#include "shardcall/partitioner/spmd/plan/strategy.h"
 #include "shardcall/partitioner/spmd/states/common_copies.h"
 #include "shardcall/partitioner/spmd/states/followers.h"
 #include "shardcall/partitioner/spmd/states/min_sum.h"
@@ -376,26 +375,6 @@ bool BytesAreWorthIt(const ProgramCost& chosen, const ProgramCost& propagated) {
   if (chosen.bytes <= propagated.bytes) return true;
   const bool few = propagated.bytes == 0 || chosen.bytes <= kFewMore * propagated.bytes;
   return chosen.seconds <= (few ? kTimeForBytes : kMuchLess) * propagated.seconds;
-}
-
-ProgramCost CostOf(const Program& program, const Plan& plan, const LocalProgram& local,
-                   const CostModel& cost) {
-  ProgramCost out;
-  for (const CollectiveRecord& r : local.collectives) {
-    out.bytes += r.trip_count * r.bytes_moved;
-    out.seconds += r.trip_count * cost.Seconds(r.traffic());
-  }
-  for (int n = 0; n < program.module.num_instructions(); ++n) {
-    const OpPlan& op = plan.ops[n];
-    if (op.kind != PlanKind::kRule || op.decision == nullptr || op.decision->strategy == nullptr) {
-      continue;
-    }
-    const Instruction& instr = program.module.instr(InstrId(n));
-    out.seconds +=
-        plan.expected_runs[instr.computation.value] *
-        StrategySeconds(*op.decision->strategy, cost, program.module, instr, *op.decision);
-  }
-  return out;
 }
 
 absl::Status ChooseCheaperStates(const Program& program, RuleTable& rules,

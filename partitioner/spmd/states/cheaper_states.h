@@ -15,7 +15,6 @@
 #define SHARDCALL_PARTITIONER_SPMD_STATES_CHEAPER_STATES_H_
 
 #include "absl/status/statusor.h"
-#include "shardcall/partitioner/spmd/localize/localize.h"
 #include "shardcall/partitioner/spmd/plan/plan.h"
 #include "shardcall/partitioner/spmd/plan/plan_memo.h"
 #include "shardcall/partitioner/spmd/plan/state_search.h"
@@ -34,11 +33,6 @@ struct ProgramCost {
 // Whether more bytes than those of what was propagated, if these are more, save time that counts: a
 // third of it where they are a few times as many, or the first ones, else more than half.
 bool BytesAreWorthIt(const ProgramCost& chosen, const ProgramCost& propagated);
-// Of one execution of `local`, whose plan is `plan`: what its collectives send and take, after all
-// clean-up, and what its ops take besides. A plan knows less of that: what is the same for
-// several ops, or in all iterations of a loop, runs once.
-ProgramCost CostOf(const Program& program, const Plan& plan, const LocalProgram& local,
-                   const CostModel& cost);
 
 // Replaces the shardings of values in `propagation`, and its plan, by cheaper ones if there are
 // any, and notes in PropagationResult::propagated what these were. Parameters, results and
