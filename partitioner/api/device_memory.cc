@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "shardcall/partitioner/ir/analysis/output_aliasing.h"
+#include "shardcall/partitioner/ir/memory/donations.h"
 #include "shardcall/partitioner/ir/memory/peak_memory.h"
 #include "shardcall/partitioner/ir/text/source_line.h"
 #include "shardcall/partitioner/pass/backend/as_xla_runs.h"
@@ -40,10 +42,8 @@ DeviceMemory CountAtRest(const Module& local) {
   const Computation& entry = local.comp(local.entry());
   for (InstrId p : entry.parameters) out.arguments += local.instr(p).shape->byte_size();
   out.outputs = local.instr(entry.root).shape->byte_size();
-  for (const AliasEntry& alias : local.header.aliases) {
-    const Shape* shape = local.instr(entry.root).shape;
-    for (int64_t k : alias.output_index) shape = shape->tuple()[k];
-    out.aliased += shape->byte_size();
+  for (const AliasEntry& alias : ResultsInParameters(local)) {
+    out.aliased += PartAt(local.instr(entry.root).shape, alias.output_index)->byte_size();
   }
   return out;
 }
@@ -60,7 +60,7 @@ inline namespace internal {
 
 int64_t EstimatePeakMemory(const Module& local) {
   DeviceMemory memory = CountAtRest(local);
-  memory.temporaries = EstimatePeakTemporaries(BuffersOf(local, kXlaGpuMemory), kXlaGpuMemory);
+  memory.temporaries = EstimatePeakTemporaries(BuffersOf(local, kPlannedMemory), kPlannedMemory);
   return memory.Peak();
 }
 
@@ -79,8 +79,11 @@ MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most) {
 }
 
 std::string PartsText(const DeviceMemory& memory) {
+  const std::string aliased = memory.aliased == 0 ? ""
+                                                  : absl::StrCat(" (", HumanBytes(memory.aliased),
+                                                                 " of them in donated arguments)");
   return absl::StrCat(HumanBytes(memory.arguments), " arguments, ", HumanBytes(memory.outputs),
-                      " outputs, ", HumanBytes(memory.temporaries), " temporaries");
+                      " outputs", aliased, ", ", HumanBytes(memory.temporaries), " temporaries");
 }
 
 std::string DescribePeak(const Module& local) {

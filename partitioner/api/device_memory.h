@@ -55,7 +55,8 @@ struct MemoryAtPeak {
 };
 MemoryAtPeak ListMemoryAtPeak(const Module& local, size_t most);
 
-// "3.00 GiB arguments, 1.00 GiB outputs, 8.50 GiB temporaries".
+// "3.00 GiB arguments, 1.00 GiB outputs (1.00 GiB of them in donated arguments), 8.50 GiB
+// temporaries".
 std::string PartsText(const DeviceMemory& memory);
 // "12.5 GiB: " and its parts, " at %dot.3, of which %a (model.py:41) has 2.00 GiB, ..".
 std::string DescribePeak(const Module& local);

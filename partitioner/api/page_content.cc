@@ -28,7 +28,8 @@ PageContent PageContentOf(const PartitionedProgram& p, const SpmdOptions& option
   out.memory = {.peak = memory.Peak(),
                 .arguments = memory.arguments,
                 .outputs = memory.outputs,
-                .temporaries = memory.temporaries};
+                .temporaries = memory.temporaries,
+                .aliased = memory.aliased};
   if (program.mesh != nullptr) out.mesh = DeclaredMesh(*program.mesh).axes;
   out.cost = options.cost;
   out.local = &p.local;

@@ -37,7 +37,8 @@ class Data {
     j["instructions"] = {content_.instructions_in, m_.num_instructions()};
     j["bytes"] = content_.bytes_moved;
     const PageContent::Memory& memory = content_.memory;
-    j["memory"] = {memory.peak, memory.arguments, memory.outputs, memory.temporaries};
+    j["memory"] = {memory.peak, memory.arguments, memory.outputs, memory.temporaries,
+                   memory.aliased};
     j["cost"] = {{"bandwidth", cost.bandwidth},
                  {"flops", cost.flop_rate},
                  {"memory", cost.memory_rate},

@@ -26,6 +26,7 @@ struct PageContent {
   };
   struct Memory {  // bytes of one device
     int64_t peak = 0, arguments = 0, outputs = 0, temporaries = 0;
+    int64_t aliased = 0;  // outputs in donated arguments
   };
   std::string program, version;
   int64_t num_partitions = 1;

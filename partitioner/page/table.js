@@ -55,7 +55,9 @@ function showFigures() {
       figure(count(all.length), `collectives, ${count(all.reduce((s, c) => s + c.trips, 0))} ` +
              'executions', 'total-count'),
       figure(bytes(data.memory[0]), `of each device's memory: ${bytes(data.memory[1])} ` +
-             `arguments, ${bytes(data.memory[2])} outputs, ${bytes(data.memory[3])} temporaries`,
+             `arguments, ${bytes(data.memory[2])} outputs` +
+             (data.memory[4] > 0 ? ` (${bytes(data.memory[4])} of them in donated arguments)` : '') +
+             `, ${bytes(data.memory[3])} temporaries`,
              'memory'),
       figure(seconds(step), 'a step, by the cost model', 'step-time'),
       figure(step <= 0 ? '0 %' : sending < step && sending > 0.99 * step ? '> 99 %'

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
+#include "shardcall/partitioner/ir/memory/donations.h"
 #include "shardcall/partitioner/ir/memory/in_place.h"
 #include "shardcall/partitioner/ir/memory/leaf_lifetimes.h"
 #include "shardcall/partitioner/ir/memory/leaf_views.h"
@@ -22,13 +23,14 @@ class BufferLister {
  public:
   BufferLister(const Module& m, const MemoryRules& rules)
       : m_(m),
-        starts_collectives_(rules.starts_collectives),
+        rules_(rules),
         lifetimes_(m, rules),
         enter_(m.num_instructions()),
         leave_(m.num_instructions()),
         buffer_(lifetimes_.num_leaves(), -1),
         output_(lifetimes_.num_leaves()),
         crowded_(lifetimes_.num_leaves()),
+        read_whole_(m.num_instructions()),
         is_body_(m.num_computations()),
         callers_(m.num_computations()),
         length_(m.num_computations()),
@@ -37,6 +39,8 @@ class BufferLister {
       const Instruction& i = m.instr(InstrId(k));
       if (i.opcode == Opcode::kWhile) is_body_[i.as<WhileAttrs>().body.value] = true;
       for (const CompId called : CalledComputations(m, i)) ++callers_[called.value];
+      if (i.opcode == Opcode::kGetTupleElement || i.opcode == Opcode::kOptBarrier) continue;
+      for (const InstrId o : m.operands(InstrId(k))) read_whole_[o.value] = true;
     }
   }
 
@@ -71,18 +75,27 @@ class BufferLister {
   void FindOutputs(CompId c) {
     const InstrId root = m_.comp(c).root;
     for (int k = 0; k < NumLeaves(root); ++k) {
-      const ValueLeaf made =
-          MakerOf(m_, {root, k}, [&](ValueLeaf loop) { loop_outputs_.insert(loop); });
+      const ValueLeaf made = MakerOf(m_, {root, k}, [&](ValueLeaf loop) {
+        loop_outputs_.insert(loop);
+        if (is_body_[c.value] && OldIsUsedFrom(c, k, lifetimes_.PlaceOf(loop.value))) {
+          crowded_loops_.insert(loop);
+        }
+      });
       output_[lifetimes_.NumberOf(made)] = true;
       if (is_body_[c.value]) FindCrowded(c, made, k);
     }
   }
 
+  // Whether the old value of what the body of a loop makes is used at a place in it, or later.
+  bool OldIsUsedFrom(CompId body, int k, int place) const {
+    return lifetimes_.LastUse({m_.comp(body).parameters[0], k}) >= place;
+  }
+
   // Marks the new value `made` of a body if it is made while the old one is still used.
   void FindCrowded(CompId body, ValueLeaf made, int k) {
-    const int old = lifetimes_.LastUse({m_.comp(body).parameters[0], k});
     const int at = lifetimes_.PlaceOf(made.value);
-    if (old > at || (old == at && !MayOverwrite(m_, made.value))) {
+    if (OldIsUsedFrom(body, k, at + 1) ||
+        (OldIsUsedFrom(body, k, at) && !MayOverwrite(m_, made.value))) {
       crowded_[lifetimes_.NumberOf(made)] = true;
     }
   }
@@ -127,8 +140,7 @@ class BufferLister {
         out->push_back({id, kAddressBytes * elements, now,
                         end(std::max(at, lifetimes_.LastReader(id))), Buffer::kTable});
       }
-      if (starts_collectives_ && HasTrait(i.opcode, kCollectiveOp) &&
-          !HasTrait(i.opcode, kAsyncForm) && RunsBesideOthers(order, at)) {
+      if (lifetimes_.IsStarted(id) && !HasTrait(i.opcode, kAsyncForm)) {
         ListStart(id, now, end(static_cast<int>(order.size())), out);
       }
       if (!lifetimes_.HasOwnMemory(id) || i.opcode == Opcode::kParameter) continue;
@@ -142,40 +154,29 @@ class BufferLister {
     }
   }
 
-  // Whether a kernel that follows the collective soon does not need it, so that it may run beside
-  // it.
-  bool RunsBesideOthers(absl::Span<const InstrId> order, size_t collective) const {
-    constexpr size_t kMostLookedAt = 64;
-    absl::flat_hash_set<InstrId> waiting = {order[collective]};
-    for (const InstrId id : order.subspan(collective + 1, kMostLookedAt)) {
-      if (m_.instr(id).opcode == Opcode::kParameter) continue;
-      if (absl::c_any_of(m_.operands(id), [&](InstrId o) { return waiting.contains(o); })) {
-        waiting.insert(id);
-      } else if (lifetimes_.HasOwnMemory(id)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  // The addresses of the operands, of several results, and of these two lists. XLA:GPU keeps them
-  // until the computation ends.
+  // The addresses of the operands, of several results, of these two lists, and of the operands
+  // again within the computation that is started.
   void ListStart(InstrId id, int begin, int end, std::vector<Buffer>* out) const {
     const int64_t list = kAddressBytes * m_.instr(id).operand_count;
-    for (const int64_t bytes :
-         {2 * kAddressBytes, list, m_.instr(id).shape->IsTuple() ? list : 0}) {
-      if (bytes > 0) out->push_back({id, bytes, begin, end, Buffer::kTable});
-    }
+    const auto add = [&](int64_t bytes) {
+      out->push_back({id, bytes, begin, end, Buffer::kTable});
+    };
+    add(2 * kAddressBytes);
+    add(list);
+    if (!m_.instr(id).shape->IsTuple()) return;
+    add(list);
+    add(list);
   }
 
   // Whether it makes a tuple that is not that of its caller; loops have that of what they begin
-  // with.
+  // with. Of what nobody reads as a tuple, and of a generator, which it expands, XLA:GPU has none.
   bool HasTable(CompId c, InstrId id) const {
     const Instruction& i = m_.instr(id);
     if (!i.shape->IsTuple() || id == m_.comp(c).root) return false;
-    return i.opcode == Opcode::kTuple ||
-           (lifetimes_.HasOwnMemory(id) && i.opcode != Opcode::kWhile &&
-            i.opcode != Opcode::kParameter);
+    if (i.opcode == Opcode::kTuple) return read_whole_[id.value] || !rules_.keeps_tables;
+    if (i.opcode == Opcode::kRngBitGenerator && rules_.keeps_tables) return false;
+    return lifetimes_.HasOwnMemory(id) && i.opcode != Opcode::kWhile &&
+           i.opcode != Opcode::kParameter;
   }
 
   // Those that neither the operands nor the caller have memory for.
@@ -204,7 +205,7 @@ class BufferLister {
       const bool kept =
           IsKept(from) || lifetimes_.LastUseBesideLoops(from) > lifetimes_.PlaceOf(loop);
       const bool of_caller =
-          loop_outputs_.contains({loop, k}) && !(shared && crowded_[lifetimes_.NumberOf(from)]);
+          loop_outputs_.contains({loop, k}) && !(shared && crowded_loops_.contains({loop, k}));
       if ((kept || shared) && !of_caller) out.push_back(k);
     }
     return out;
@@ -213,6 +214,12 @@ class BufferLister {
   bool IsKept(ValueLeaf leaf) const {
     const Opcode opcode = m_.instr(leaf.value).opcode;
     return opcode == Opcode::kParameter || opcode == Opcode::kConstant;
+  }
+
+  // Whether it is an all-reduce over its operands: one that is started, or that makes a result.
+  bool ReducesInPlace(InstrId id) const {
+    return m_.instr(id).opcode == Opcode::kAllReduce && rules_.reduces_in_place &&
+           (lifetimes_.IsStarted(id) || output_[lifetimes_.NumberOf({id, 0})]);
   }
 
   // From here on `id` has the memory of one of the leaves of which it is the last user, or of those
@@ -224,6 +231,12 @@ class BufferLister {
     };
     for (const ValueLeaf& leaf : LeavesOverwrittenByCall(m_, id)) {
       if (absl::c_linear_search(dying, leaf)) buffer_of(leaf).end = enter_[id.value] - 1;
+    }
+    if (ReducesInPlace(id)) {
+      for (const InstrId o : m_.operands(id)) {
+        const ValueLeaf leaf = SourceOf(m_, {o, 0});
+        if (absl::c_linear_search(dying, leaf)) buffer_of(leaf).end = enter_[id.value] - 1;
+      }
     }
     if (!MayOverwrite(m_, id) || lifetimes_.WritesBeside(id)) return;
     const absl::flat_hash_set<ValueLeaf> in_place = LeavesReadInPlace(m_, lifetimes_.fused(), id);
@@ -254,7 +267,7 @@ class BufferLister {
       }
       out->results.push_back(result);
     }
-    for (const AliasEntry& alias : m_.header.aliases) {
+    for (const AliasEntry& alias : ResultsInParameters(m_)) {
       const InstrId parameter = m_.comp(m_.entry()).parameters[alias.parameter];
       const int k = FirstLeafAt(m_.instr(root).shape, alias.output_index);
       const int from = FirstLeafAt(m_.instr(parameter).shape, alias.parameter_index);
@@ -266,14 +279,17 @@ class BufferLister {
   }
 
   const Module& m_;
-  const bool starts_collectives_;
+  const MemoryRules& rules_;
   const LeafLifetimes lifetimes_;
   std::vector<int> enter_, leave_;  // by instruction: when it begins, and when all within has run
   // By leaf: its buffer in the list of its tree of computations, whether it is a result of its
   // computation, and whether it is made while the old value of a loop is used.
   std::vector<int> buffer_;
   std::vector<bool> output_, crowded_;
-  absl::flat_hash_set<ValueLeaf> loop_outputs_;  // of loops, that are results of a computation
+  // Of loops, what are results of a computation, and of these what is made while the old value of
+  // an outer loop is used.
+  absl::flat_hash_set<ValueLeaf> loop_outputs_, crowded_loops_;
+  std::vector<bool> read_whole_;  // by instruction: a tuple that somebody reads as one
   // By computation: how many times are within, and what it needs if several instructions call it.
   std::vector<bool> is_body_;
   std::vector<int> callers_, length_;

@@ -53,6 +53,8 @@ class FusedOpFinder {
   struct Users {
     int count = 0;
     bool kept = false, reused = false;
+    bool multiplied = false;  // on the way to a product
+    bool epilogue = false;    // the last user can be computed with a product that it reads
     InstrId with;
   };
 
@@ -62,9 +64,32 @@ class FusedOpFinder {
   bool IsFused(InstrId id) const {
     if (CallOf(id).valid()) return CallOf(id) != id && !IsView(m_, id);
     const Users& users = users_[id.value];
+    if (rules_.fuses_into_products && IsBeforeEpilogue(id)) return true;
     if (!IsByElement(m_, id) || users.kept || users.count == 0 || IsOwnKernel(id)) return false;
     if (users.reused && IsDear(id)) return false;
     return users.with.valid() || IsRecomputed(id, users.count);
+  }
+
+  // Whether it is a product of which its only user, and what that is computed with, make something
+  // that is no larger.
+  bool IsBeforeEpilogue(InstrId id) const {
+    const Users& users = users_[id.value];
+    return m_.instr(id).opcode == Opcode::kDot && users.count == 1 && !users.kept &&
+           users.epilogue && users.with.valid() &&
+           m_.instr(users.with).shape->byte_size() <= m_.instr(id).shape->byte_size();
+  }
+
+  // Whether it can be computed block by block beside a product.
+  bool IsTiled(InstrId id) const {
+    const Opcode opcode = m_.instr(id).opcode;
+    return IsByElement(m_, id) && opcode != Opcode::kReverse && opcode != Opcode::kGather;
+  }
+
+  // Whether the op can be computed with a product that it reads.
+  bool FollowsProducts(InstrId id) const {
+    const Users& users = users_[id.value];
+    const bool goes_on = users.epilogue && !users.multiplied && !users.reused;
+    return IsTiled(id) && LargeOperands(id) <= 1 && (goes_on || !out_.fused[id.value]);
   }
 
   // Tells the operands of `id` of their user. All users of `id` are known.
@@ -76,6 +101,7 @@ class FusedOpFinder {
     const bool kept = view ? own.kept : !TakesFused(id);
     const bool passes = view || out_.fused[id.value];
     const InstrId with = passes ? own.with : id;
+    const bool epilogue = view ? own.epilogue : FollowsProducts(id);
     const bool scatters = i.opcode == Opcode::kScatter;  // into the memory of its first operands
     int into = scatters ? i.operand_count / 2 : 0;
     for (const InstrId o : m_.operands(id)) {
@@ -85,7 +111,11 @@ class FusedOpFinder {
                             m_.instr(o).shape->num_elements() < i.shape->num_elements());
       users.reused |= repeats || (passes && own.reused);
       users.with = users.count == 0 || users.with == with ? with : InstrId();
-      users.kept |= kept || into-- > 0;
+      const bool multiplied =
+          rules_.fuses_into_products && (i.opcode == Opcode::kDot || (passes && own.multiplied));
+      users.multiplied |= multiplied;
+      users.epilogue = epilogue;
+      users.kept |= kept || into-- > 0 || (multiplied && !IsMultipliedOnTheWay(o));
       users.count += view ? std::max(own.count, 1) : 1;
     }
   }
@@ -107,10 +137,23 @@ class FusedOpFinder {
     const Instruction& i = m_.instr(id);
     if (CallOf(id).valid()) return false;
     if (i.opcode == Opcode::kReduce) return ReducesOnTheWay(id);
+    if (i.opcode == Opcode::kDot && rules_.fuses_into_products) return true;
     if (i.opcode == Opcode::kReduceWindow || i.opcode == Opcode::kScatter) {
       return rules_.fuses_windows_and_updates;
     }
     return IsByElement(m_, id) && !IsOwnKernel(id);
+  }
+
+  // Whether a product can compute it on the way, and reads hardly more for it.
+  bool IsMultipliedOnTheWay(InstrId id) const {
+    if (IsView(m_, id)) return true;
+    constexpr int64_t kHardly = 1024;
+    const Instruction& i = m_.instr(id);
+    int64_t read = 0;
+    for (const InstrId o : m_.operands(id)) {
+      if (!IsOfOneElement(m_, o)) read += m_.instr(o).shape->byte_size();
+    }
+    return IsTiled(id) && read - i.shape->byte_size() <= kHardly;
   }
 
   bool ReducesOnTheWay(InstrId id) const {
@@ -131,16 +174,23 @@ class FusedOpFinder {
            ElementTypeBits(from) > ElementTypeBits(i.shape->element_type());  // rounds
   }
 
+  // Those that are no smaller than the result.
+  int LargeOperands(InstrId id) const {
+    int large = 0;
+    for (const InstrId o : m_.operands(id)) {
+      const Instruction& operand = m_.instr(o);
+      large += !IsDoneTwice(operand) &&
+               2 * operand.shape->num_elements() > m_.instr(id).shape->num_elements();
+    }
+    return large;
+  }
+
   // Whether it is cheaper to compute it for each of its users than to store it.
   bool IsRecomputed(InstrId id, int users) const {
     const Instruction& i = m_.instr(id);
     if (IsDoneTwice(i)) return true;
     if (!rules_.recomputes_to_read_less && IsDear(id)) return false;
-    int large = 0;  // operands that are no smaller
-    for (const InstrId o : m_.operands(id)) {
-      const Instruction& operand = m_.instr(o);
-      large += !IsDoneTwice(operand) && 2 * operand.shape->num_elements() > i.shape->num_elements();
-    }
+    const int large = LargeOperands(id);
     return large <= 1 || (rules_.recomputes_to_read_less && large * users <= large + 1 + users);
   }
 
@@ -159,6 +209,11 @@ bool IsByElement(const Module& m, InstrId id) {
   const bool by_element = HasTrait(i.opcode, kElementwise | kCheap | kReadsPart | kReplacesPart) ||
                           i.opcode == Opcode::kGather || product;
   return i.shape->IsArray() && by_element && !IsView(m, id);
+}
+
+bool IsOfOneElement(const Module& m, InstrId id) {
+  const Instruction& i = m.instr(id);
+  return i.opcode == Opcode::kBroadcast && m.instr(m.operand(id, 0)).shape->num_elements() == 1;
 }
 
 FusedOps FindFusedOps(const Module& m, const MemoryRules& rules) {

@@ -17,6 +17,9 @@ inline namespace internal {
 // Whether the op is computed element by element, from elements of its operands.
 bool IsByElement(const Module& m, InstrId id);
 
+// Whether it is a broadcast of one element.
+bool IsOfOneElement(const Module& m, InstrId id);
+
 // By instruction.
 struct FusedOps {
   std::vector<bool> fused;  // it is computed at its users, and has no memory

@@ -15,11 +15,6 @@ namespace {
 // Of what is computed on the way to an op, so much is looked at.
 constexpr int kMostFusedOps = 64;
 
-bool IsOfOneElement(const Module& m, InstrId id) {
-  const Instruction& i = m.instr(id);
-  return i.opcode == Opcode::kBroadcast && m.instr(m.operand(id, 0)).shape->num_elements() == 1;
-}
-
 // Whether no operand of an elementwise op is a reshape, or all are, so that XLA moves it behind.
 bool AreReshapedAlike(const Module& m, InstrId id) {
   absl::Span<const int64_t> dims;

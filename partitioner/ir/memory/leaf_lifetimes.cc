@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "shardcall/partitioner/ir/memory/latency_hiding.h"
+#include "shardcall/partitioner/ir/memory/list_order.h"
 #include "shardcall/partitioner/ir/memory/run_order.h"
+#include "shardcall/partitioner/ir/memory/run_steps.h"
 
 namespace shardcall {
 inline namespace internal {
@@ -24,7 +27,8 @@ LeafLifetimes::LeafLifetimes(const Module& m, const MemoryRules& rules)
       place_(m.num_instructions()),
       first_(m.num_instructions()),
       last_reader_(m.num_instructions()),
-      last_recomputed_(m.num_instructions()) {
+      last_recomputed_(m.num_instructions()),
+      started_(m.num_instructions()) {
   int leaves = 0;
   for (int k = 0; k < m.num_instructions(); ++k) {
     first_[k] = leaves;
@@ -32,10 +36,23 @@ LeafLifetimes::LeafLifetimes(const Module& m, const MemoryRules& rules)
   }
   uses_.resize(leaves);
   for (int c = 0; c < m.num_computations(); ++c) {
-    if (rules.runs_breadth_first) order_.push_back(BreadthFirstOrder(m, CompId(c), fusion_));
+    FindOrder(CompId(c), rules);
     const absl::Span<const InstrId> order = OrderOf(CompId(c));
     for (size_t at = 0; at < order.size(); ++at) place_[order[at].value] = static_cast<int>(at);
     FindUses(CompId(c));
+  }
+}
+
+void LeafLifetimes::FindOrder(CompId c, const MemoryRules& rules) {
+  switch (rules.order) {
+    case RunOrder::kOfProgram: return;
+    case RunOrder::kBreadthFirst: order_.push_back(BreadthFirstOrder(m_, c, fusion_)); return;
+    case RunOrder::kList: {
+      const RunSteps steps(m_, c, fusion_);
+      order_.push_back(
+          steps.InOrder(HideLatencies(m_, steps, ListOrder(m_, steps), rules.seconds, &started_)));
+      return;
+    }
   }
 }
 

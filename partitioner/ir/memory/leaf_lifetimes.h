@@ -29,6 +29,8 @@ class LeafLifetimes {
   const std::vector<bool>& fused() const { return fusion_.fused; }
   // Whether it never has the memory of an operand.
   bool WritesBeside(InstrId id) const { return fusion_.called[id.value]; }
+  // Whether a collective is started before other steps that run beside it.
+  bool IsStarted(InstrId id) const { return started_[id.value]; }
   bool HasOwnMemory(InstrId id) const { return !IsView(m_, id) && !fused()[id.value]; }
 
   // All leaves of the module, numbered.
@@ -46,6 +48,7 @@ class LeafLifetimes {
   struct Uses {
     int last = 0, last_beside_loops = 0;
   };
+  void FindOrder(CompId c, const MemoryRules& rules);
   void FindUses(CompId c);
   void UseOperands(InstrId id, int place);
   void Use(ValueLeaf leaf, int last, int last_beside_loops);
@@ -56,7 +59,8 @@ class LeafLifetimes {
   // By instruction; the last is the place of the last op that computes it on the way, though it has
   // memory, too.
   std::vector<int> place_, first_, last_reader_, last_recomputed_;
-  std::vector<Uses> uses_;  // by leaf
+  std::vector<bool> started_;  // by instruction
+  std::vector<Uses> uses_;     // by leaf
 };
 
 }  // namespace internal

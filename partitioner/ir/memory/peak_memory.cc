@@ -143,10 +143,22 @@ int64_t RegionBytes(absl::Span<const Buffer> buffers, int64_t alignment) {
   return std::min(bytes, Region(alignment).Place(order));
 }
 
+// Takes the tables out of the list.
+std::vector<Buffer> TakeTables(BufferList* list) {
+  std::vector<Buffer> tables;
+  std::erase_if(list->temporaries, [&](const Buffer& buffer) {
+    if (buffer.leaf == Buffer::kTable) tables.push_back(buffer);
+    return buffer.leaf == Buffer::kTable;
+  });
+  return tables;
+}
+
 }  // namespace
 
 PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules) {
-  const BufferList list = BuffersOf(module, rules);
+  BufferList list = BuffersOf(module, rules);
+  std::vector<Buffer> tables;
+  if (rules.keeps_tables) tables = TakeTables(&list);
   const std::vector<Buffer> buffers = OutsideResults(list);
   const Peak peak = PeakOf(buffers, list.end, rules.alignment);
   PeakMemory out;
@@ -157,6 +169,12 @@ PeakMemory FindPeakMemory(const Module& module, const MemoryRules& rules) {
     out.held.push_back({buffer.value, buffer.bytes});
     if (buffer.begin == peak.time) out.at = buffer.value;
   }
+  for (const Buffer& table : tables) {
+    out.temporaries += Aligned(table.bytes, rules.alignment);
+    out.held.push_back({table.value, table.bytes});
+  }
+  std::stable_sort(out.held.begin(), out.held.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return out;
 }
 

@@ -341,10 +341,10 @@ int64_t PlanTable::WantedBytes(InstrId id) const {
 
 int64_t PlanTable::WantedMemory() const {
   if (memory_ >= 0) return memory_;
-  if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kXlaGpuMemory);
+  if (!facts_.buffers.has_value()) facts_.buffers = BuffersOf(module_, kPlannedMemory);
   const BufferList buffers = WithBytes(
       module_, *facts_.buffers, [this](InstrId id, int leaf) { return WantedBytes(id, leaf); });
-  return memory_ = EdgeBytes() + EstimatePeakTemporaries(buffers, kXlaGpuMemory);
+  return memory_ = EdgeBytes() + EstimatePeakTemporaries(buffers, kPlannedMemory);
 }
 
 int64_t PlanTable::EdgeBytes() const {

@@ -204,6 +204,86 @@ TEST(DeviceMemoryTest, ADonatedParameterHoldsNothingElseWhileItIsUsed) {
   EXPECT_EQ(CountDeviceMemory(Parsed(donated)).aliased, kF);
 }
 
+TEST(DeviceMemoryTest, AResultIsInADonatedParameterOfItsSizeTheLargeOnesFirst) {
+  const std::string text = Text(R"(  y = f32[32,64] parameter(1)
+  z = F parameter(2)
+  a = F MUL(x, z)MUL
+  b = F MUL(a, z)MUL
+  c = f32[32,64] slice(b), slice={[0:32], [0:64]}
+  ROOT t = (f32[32,64], F, F) tuple(c, b, a)
+)");
+  const auto aliased = [&](absl::string_view header) {
+    return CountDeviceMemory(
+               Parsed(absl::StrReplaceAll(
+                   text, {{"num_partitions=2", absl::StrCat("num_partitions=2, ", header)}})))
+        .aliased;
+  };
+  EXPECT_EQ(aliased("buffer_donor={ (1, {}) }"), kF / 2);
+  EXPECT_EQ(aliased("buffer_donor={ (0, {}), (1, {}) }"), kF + kF / 2);
+  EXPECT_EQ(aliased("buffer_donor={ (0, {}), (2, {}) }"), 2 * kF);
+  // A result that is in a parameter already does not take another one.
+  EXPECT_EQ(aliased("buffer_donor={ (1, {}) }, input_output_alias={ {0}: (1, {}) }"), kF / 2);
+  EXPECT_EQ(aliased("buffer_donor={ (0, {}), (2, {}) }, "
+                    "input_output_alias={ {1}: (0, {}), {2}: (2, {}) }"),
+            2 * kF);
+}
+
+TEST(DeviceMemoryTest, OnGpusAProductIsComputedWithWhatIsMadeOfIt) {
+  const std::string body = R"(  y = bf16[64,64] parameter(1)
+  a = F MUL(y, y)MUL
+  n = bf16[64,64] convert(a)
+  ROOT d = f32[] dot(n, n), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+)";
+  EXPECT_EQ(Of(body).gpu, kF / 2);  // n
+  // What is made of two large values is not.
+  EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"convert(a)", "convert(b)"},
+                                          {"  n =",
+                                           "  p = F MUL(x, y)MUL\n  b = F add(a, p)\n"
+                                           "  n ="}}))
+                .gpu,
+            2 * kF + kF / 2);  // a, p and n
+}
+
+TEST(DeviceMemoryTest, OnGpusAProductReadsWhatIsAsSmallAsItsOperandsAndComputesThem) {
+  const std::string body = R"(  y = bf16[64,64] parameter(1)
+  w = F convert(y)
+  a = F MUL(w, x)MUL
+  b = f32[] dot(a, w), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+  ROOT r = f32[2] broadcast(b), dimensions={}
+)";
+  EXPECT_EQ(Of(body).gpu, kF + 4);  // a and b
+  // To compute it of two values reads twice as much.
+  EXPECT_EQ(
+      Of(absl::StrReplaceAll(body, {{"convert(y)", "add(x, z)"}, {"y = bf16[64,64]", "z = F"}}))
+          .gpu,
+      2 * kF + 4);
+}
+
+TEST(DeviceMemoryTest, OnGpusWhatFreesMostRunsFirst) {
+  // The program has both large values before it reduces them.
+  const std::string text = Text(R"(  a = F MUL(x, x)MUL
+  b = F dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  p = f32[] dot(a, a), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+  q = f32[] dot(b, b), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+  ROOT s = f32[] add(p, q)
+)");
+  EXPECT_EQ(Temporaries(text, XlaBackend::kGpu), kF + 4);   // one of them, and p
+  EXPECT_EQ(EstimatePeakMemory(Parsed(text)), 3 * kF + 4);  // in the order of the program
+}
+
+TEST(DeviceMemoryTest, OnGpusACollectiveIsStartedBeforeStepsThatDoNotNeedIt) {
+  const std::string body = R"(  a = F MUL(x, x)MUL
+  p = F all-reduce(a), channel_id=1, REDUCED
+  b = F dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT d = F MUL(p, b)MUL
+)";
+  // p, where a was, and b; and the addresses of the two lists, and of the operand, which have
+  // places of their own.
+  EXPECT_EQ(Of(body).gpu, 2 * kF + 2 * 256);
+  // None where the other product needs it.
+  EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"dot(x, x)", "dot(p, x)"}})).gpu, 2 * kF);
+}
+
 TEST(DeviceMemoryTest, TuplesAndTheirPartsAreTheMemoryOfWhatTheyHold) {
   const DeviceMemory m = CountDeviceMemory(Parsed(Text(R"(  a = F MUL(x, x)MUL
   t = (F, F) tuple(a, x)
@@ -212,7 +292,7 @@ TEST(DeviceMemoryTest, TuplesAndTheirPartsAreTheMemoryOfWhatTheyHold) {
   ROOT r = (F, F) tuple(b, x)
 )")));
   EXPECT_EQ(m.outputs, 2 * kF);
-  EXPECT_EQ(m.temporaries, 16);  // the table of t; a is where b will be
+  EXPECT_EQ(m.temporaries, 0);  // nobody reads t as a tuple; a is where b will be
 }
 
 TEST(DeviceMemoryTest, WhatReinterpretsOrOrdersValuesHasNoMemoryOfItsOwn) {
@@ -384,7 +464,7 @@ ENTRY main {
 }
 )";
   // x and y all the way, and the table of each tuple.
-  EXPECT_EQ(Temporaries(loops, XlaBackend::kGpu), 512 + 16);
+  EXPECT_EQ(Temporaries(loops, XlaBackend::kGpu), 4 * 256);
 }
 
 TEST(DeviceMemoryTest, WhatIsHeldAtThePeakIsNamedTheLargestFirst) {
@@ -392,10 +472,10 @@ TEST(DeviceMemoryTest, WhatIsHeldAtThePeakIsNamedTheLargestFirst) {
 HloModule m
 ENTRY main {
   x = f32[4,4]{1,0} parameter(0)
-  a = f32[4,4]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="f" source_file="model.py" source_line=7}
+  a = f32[4,4]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   b = f32[4,8]{1,0} concatenate(a, x), dimensions={1}
   c = f32[8,8]{1,0} dot(b, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
-  d = f32[4,8]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[4,8]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="f" source_file="model.py" source_line=7}
   ROOT e = f32[4,8]{1,0} dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 )";
@@ -403,15 +483,15 @@ ENTRY main {
                             "test.hlo");
   ASSERT_TRUE(module.ok()) << module.status();
   const MemoryAtPeak peak = ListMemoryAtPeak(*module, 10);
-  EXPECT_EQ(peak.at, "%d");
-  ASSERT_EQ(peak.held.size(), 3);  // b is where e will be
+  EXPECT_EQ(peak.at, "%c");
+  ASSERT_EQ(peak.held.size(), 2);  // b is where e will be
   EXPECT_EQ(peak.held[0].value, "%c");
   EXPECT_EQ(peak.held[0].bytes, 256);
-  EXPECT_EQ(peak.held[2].value, "%a");
-  EXPECT_EQ(peak.held[2].source, "model.py:7");
-  EXPECT_EQ(ListMemoryAtPeak(*module, 2).held.size(), 2);
+  EXPECT_EQ(peak.held[1].value, "%d");
+  EXPECT_EQ(peak.held[1].source, "model.py:7");
+  EXPECT_EQ(ListMemoryAtPeak(*module, 1).held.size(), 1);
   EXPECT_EQ(
-      DescribePeak(*module).find("768 B: 64 B arguments, 128 B outputs, 576 B temporaries at %d, "
+      DescribePeak(*module).find("576 B: 64 B arguments, 128 B outputs, 384 B temporaries at %c, "
                                  "of which %c has 256 B"),
       0)
       << DescribePeak(*module);

@@ -119,7 +119,7 @@ TEST(LibraryMemory, OnGpusACollectiveBesideOtherOpsKeepsAddresses) {
   ROOT t = (f32[128,64], f32[64,64]) tuple(y, z)
 )";
   EXPECT_EQ(TemporariesOf(alone, XlaBackend::kGpu), 2 * kSquare);
-  EXPECT_EQ(TemporariesOf(beside, XlaBackend::kGpu), 2 * kSquare + 256 + 8);
+  EXPECT_EQ(TemporariesOf(beside, XlaBackend::kGpu), 2 * kSquare + 2 * 256);
   EXPECT_EQ(TemporariesOf(alone), 2 * kSquare);
   EXPECT_EQ(TemporariesOf(beside), 2 * kSquare);
 }

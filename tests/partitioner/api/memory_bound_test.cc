@@ -54,19 +54,21 @@ TEST(MemoryBound, AProgramThatCannotKeepItSaysWhatIsHeld) {
 // Two weights are gathered before the loop, or each where it is used. `unread` makes memory for it.
 constexpr char kLoop[] = R"(HloModule m, num_partitions=8
 body {
-  p = (s32[], f32[256,64], f32[64,64], f32[64,64]) parameter(0)
+  p = (s32[], f32[256,64], f32[64,64], f32[64,64], f32[64,64]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   h = f32[256,64] get-tuple-element(p), index=1
   v = f32[64,64] get-tuple-element(p), index=2
   w = f32[64,64] get-tuple-element(p), index=3
+  u = f32[64,64] get-tuple-element(p), index=4
   one = s32[] constant(1)
   j = s32[] add(i, one)
   a = f32[256,64] dot(h, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  b = f32[256,64] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT t = (s32[], f32[256,64], f32[64,64], f32[64,64]) tuple(j, b, v, w)
+  c = f32[256,64] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[256,64] dot(c, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (s32[], f32[256,64], f32[64,64], f32[64,64], f32[64,64]) tuple(j, b, v, w, u)
 }
 condition {
-  p = (s32[], f32[256,64], f32[64,64], f32[64,64]) parameter(0)
+  p = (s32[], f32[256,64], f32[64,64], f32[64,64], f32[64,64]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] constant(5)
   ROOT r = pred[] compare(i, n), direction=LT
@@ -75,10 +77,11 @@ ENTRY main {
   h = f32[256,64] parameter(0), sharding={devices=[8,1]<=[8]}
   v = f32[64,64] parameter(1), sharding={devices=[8,1]<=[8]}
   w = f32[64,64] parameter(2), sharding={devices=[8,1]<=[8]}
-  unread = f32[65536] parameter(3)
+  u = f32[64,64] parameter(3), sharding={devices=[8,1]<=[8]}
+  unread = f32[65536] parameter(4)
   zero = s32[] constant(0)
-  t = (s32[], f32[256,64], f32[64,64], f32[64,64]) tuple(zero, h, v, w)
-  l = (s32[], f32[256,64], f32[64,64], f32[64,64]) while(t), condition=condition, body=body
+  t = (s32[], f32[256,64], f32[64,64], f32[64,64], f32[64,64]) tuple(zero, h, v, w, u)
+  l = (s32[], f32[256,64], f32[64,64], f32[64,64], f32[64,64]) while(t), condition=condition, body=body
   ROOT r = f32[256,64] get-tuple-element(l), index=1, sharding={devices=[8,1]<=[8]}
 }
 )";
