@@ -202,10 +202,51 @@ bool ComputesWithSums(const PartitionedProgram& program) {
   return false;
 }
 
+// Whether a reduction multiplies complex numbers, whose parts are sums of products: in another
+// order these are the same, but zeros may have other signs.
+bool ReducesComplexProducts(const Module& module) {
+  const auto multiplies = [&](CompId c) {
+    return absl::c_any_of(module.comp(c).instructions, [&](InstrId id) {
+      const Instruction& i = module.instr(id);
+      return HasTrait(i.opcode, kBilinear) && i.shape->IsArray() &&
+             IsComplex(i.shape->element_type());
+    });
+  };
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Instruction& i = module.instr(InstrId(k));
+    if (HasTrait(i.opcode, kAppliesToElements) &&
+        absl::c_any_of(CalledComputations(module, i), multiplies)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The largest of the tolerances of the types that a program computes in.
+double WidestTolerance(const Module& module) {
+  double widest = 0;
+  for (int k = 0; k < module.num_instructions(); ++k) {
+    const Shape& shape = *module.instr(InstrId(k)).shape;
+    for (int leaf = 0; leaf < shape.num_leaves(); ++leaf) {
+      const ElementType type = shape.leaf(leaf)->element_type();
+      if (IsFloat(type) || IsComplex(type)) widest = std::max(widest, Tolerance(type));
+    }
+  }
+  return widest;
+}
+
+// How outputs are compared. `zeros`: the signs of those that are exact count. `widest`: see
+// WidestTolerance, for what is computed in a narrower type than that of an output.
+struct Strictness {
+  bool zeros = true;
+  double widest = 0;
+};
+
 // Adds the comparison of each output. The first one that differs is the reason. `moved`: what the
-// program computes if inexact sums are perturbed; null: not known. `zeros`: their signs count.
-VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got, bool zeros,
-                            const ExactResults* moved, VerifyResult result) {
+// program computes if inexact sums are perturbed; null: not known.
+VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got,
+                            const Strictness& strictness, const ExactResults* moved,
+                            VerifyResult result) {
   for (size_t k = 0; k < want.outputs.size(); ++k) {
     double spread = 0;
     if (moved != nullptr && !want.exact[k]) {
@@ -215,7 +256,9 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
     result.outputs.push_back(
         Compare(want.outputs[k], got[k], want.exact[k], /*of_any_size=*/true, spread));
     OutputDifference& d = result.outputs.back();
-    d.ok = d.ok || (!zeros && !d.same_zeros && d.same_specials && d.max_abs_diff == 0);
+    const bool only_zeros = !d.same_zeros && d.same_specials && d.max_abs_diff == 0;
+    const double most = std::min(spread, strictness.widest * d.largest);
+    d.ok = d.ok || (only_zeros && !strictness.zeros) || (d.same_specials && d.max_abs_diff < most);
     if (d.ok || !result.reason.empty()) continue;
     result.status = VerifyResult::Status::kMismatch;
     result.reason = absl::StrCat("output ", k, " differs ", HowItDiffers(d),
@@ -225,13 +268,14 @@ VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> g
 }
 
 // The same, where `moved` is evaluated if an output that is not exact differs.
-VerifyResult CompareWithSpread(const ExactResults& want, absl::Span<const Tensor> got, bool zeros,
+VerifyResult CompareWithSpread(const ExactResults& want, absl::Span<const Tensor> got,
+                               const Strictness& strictness,
                                absl::FunctionRef<absl::StatusOr<ExactResults>()> moved,
                                const VerifyResult& result) {
-  VerifyResult compared = CompareOutputs(want, got, zeros, nullptr, result);
+  VerifyResult compared = CompareOutputs(want, got, strictness, nullptr, result);
   if (compared.status == VerifyResult::Status::kOk || compared.exact) return compared;
   const absl::StatusOr<ExactResults> changed = moved();
-  return changed.ok() ? CompareOutputs(want, got, zeros, &*changed, result) : compared;
+  return changed.ok() ? CompareOutputs(want, got, strictness, &*changed, result) : compared;
 }
 
 VerifyResult Unsupported(VerifyResult result, const absl::Status& status) {
@@ -315,7 +359,11 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   SHARDCALL_RETURN_IF_ERROR(got.status());
   how.nudge = 1;
   const auto moved = [&] { return evaluate(reference.inputs, how); };
-  return CompareWithSpread(reference.results, *got, !ComputesWithSums(*program), moved, result);
+  const Module& whole_program = program->global->program.module;
+  const Strictness strictness = {
+      .zeros = !ComputesWithSums(*program) && !ReducesComplexProducts(whole_program),
+      .widest = WidestTolerance(whole_program)};
+  return CompareWithSpread(reference.results, *got, strictness, moved, result);
 }
 
 }  // namespace

@@ -40,9 +40,11 @@ std::string VerifyJson(const VerifyResult& result);
 
 // `given` replaces random inputs if not empty. Random inputs are integers of both signs, or
 // positive fractions where the signs would make outputs depend on rounding. Outputs that are
-// computed from exact values only must be bitwise equal, the others within the tolerance of
-// Compare, or within twice what sums in another order are seen to change. Errors of parsing and
-// partitioning are errors; a program with an op that cannot be executed is kUnsupported.
+// computed from exact values only must be bitwise equal, but for the signs of zeros where sums or
+// complex products are in another order; the others within the tolerance of Compare, or within
+// twice what sums in another order are seen to change, up to the tolerance of the narrowest type.
+// Errors of parsing and partitioning are errors; a program with an op that cannot be executed is
+// kUnsupported.
 absl::StatusOr<VerifyResult> Verify(Module module, const RunOptions& options, uint64_t seed,
                                     std::vector<Tensor> given, Communicator* communicator);
 

@@ -149,6 +149,56 @@ TEST(Compare, TheSpreadOfInexactValuesIsAllowedUpToALimit) {
   EXPECT_FALSE(ok(2.001f, false, 1));
 }
 
+// A sum in bf16 in another order moves what is computed of it in f32, too.
+TEST(Verify, WhatIsComputedOfNarrowSumsMayDifferByTheirRoundings) {
+  const char text[] = R"(HloModule m, num_partitions=8
+add {
+  l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT s = f32[] add(l, r)
+}
+ENTRY main {
+  x = bf16[8,256] parameter(0), sharding={devices=[1,8]<=[8]}
+  w = bf16[256,16] parameter(1), sharding={devices=[8,1]<=[8]}
+  a = bf16[8,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = bf16[8,16] tanh(a)
+  c = bf16[8,16] add(a, b)
+  d = f32[8,16] convert(c)
+  zero = f32[] constant(0)
+  ROOT s = f32[16] reduce(d, zero), dimensions={0}, to_apply=add
+}
+)";
+  for (uint64_t seed = 1; seed < 4; ++seed) {
+    const auto result = VerifyText(text, {.seed = seed});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->status, VerifyResult::Status::kOk) << result->reason;
+    EXPECT_GT(result->outputs[0].max_abs_diff, 1e-4 * result->outputs[0].largest);
+  }
+}
+
+// (a b) c and a (b c) are the same for whole numbers, but for the signs of zeros.
+TEST(Verify, ZerosOfComplexProductsInAnotherOrderMayHaveOtherSigns) {
+  const char text[] = R"(HloModule m, num_partitions=8
+times {
+  l = c128[] parameter(0)
+  r = c128[] parameter(1)
+  ROOT p = c128[] multiply(l, r)
+}
+ENTRY main {
+  x = c128[16,24] parameter(0), sharding={devices=[2,4]<=[8]}
+  one = c128[] constant((1, 0))
+  ROOT y = c128[16,24] reduce-window(x, one), window={size=16x1 pad=15_0x0_0}, to_apply=times, sharding={devices=[2,4]<=[8]}
+}
+)";
+  for (uint64_t seed = 1; seed < 4; ++seed) {
+    const auto result = VerifyText(text, {.seed = seed});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->status, VerifyResult::Status::kOk) << result->reason;
+    EXPECT_EQ(result->outputs[0].max_abs_diff, 0);
+    EXPECT_FALSE(result->outputs[0].bitwise);
+  }
+}
+
 // A rule that says "replicated over the devices" of what differs on them.
 TEST(Verify, FindsCopiesThatDiffer) {
   TargetRegistry targets;
