@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/build/expansion.h"
 
-#include "absl/algorithm/container.h"
 #include "shardcall/partitioner/ir/analysis/called_computations.h"
 
 namespace shardcall {
@@ -11,12 +10,13 @@ namespace {
 void ExpandOne(const Module& m, InstrId id, const CallExpansion& expansion, GraphBuilder& b,
                ModuleCloner& cloner) {
   const auto operands = cloner.OperandsOf(id);
+  const int before = b.module().num_instructions();
   b.set_metadata(m.instr(id).metadata);
   const std::vector<InstrId> made = expansion.make(b, operands);
   InstrId now = made[0];
   if (m.instr(id).shape->IsTuple() && !b.shape(now)->IsTuple()) now = b.Tuple(made);
   // What is given as it came needs a place for the call's sharding.
-  if (absl::c_linear_search(operands, now)) now = b.Copy(now);
+  if (now.value < before) now = b.Copy(now);
   cloner.Replace(id, now);
 }
 

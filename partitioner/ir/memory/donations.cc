@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardcall/partitioner/ir/memory/donations.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 
@@ -39,21 +39,23 @@ void LargeOnesFirst(std::vector<Part>* parts) {
 std::vector<AliasEntry> ResultsInParameters(const Module& m) {
   std::vector<AliasEntry> aliases = m.header.aliases;
   if (m.header.donors.empty()) return aliases;
+  absl::flat_hash_set<std::pair<int64_t, std::vector<int64_t>>> taken_parameters;
+  absl::flat_hash_set<std::vector<int64_t>> taken_results;
+  for (const AliasEntry& a : aliases) {
+    taken_parameters.insert({a.parameter, a.parameter_index});
+    taken_results.insert(a.output_index);
+  }
   std::vector<Part> donors, results;
   for (const DonorEntry& d : m.header.donors) {
     const InstrId parameter = m.comp(m.entry()).parameters[d.parameter];
-    const bool taken = absl::c_any_of(aliases, [&](const AliasEntry& a) {
-      return a.parameter == d.parameter && a.parameter_index == d.parameter_index;
-    });
+    const bool taken = taken_parameters.contains({d.parameter, d.parameter_index});
     const Shape* const part = PartAt(m.instr(parameter).shape, d.parameter_index);
     if (taken || part == nullptr || !part->IsArray()) continue;
     donors.push_back({d.parameter, d.parameter_index, part->byte_size()});
   }
   std::vector<int64_t> index;
   ForEachArray(*m.instr(m.comp(m.entry()).root).shape, &index, [&](const Shape& shape) {
-    const bool taken =
-        absl::c_any_of(aliases, [&](const AliasEntry& a) { return a.output_index == index; });
-    if (!taken) results.push_back({0, index, shape.byte_size()});
+    if (!taken_results.contains(index)) results.push_back({0, index, shape.byte_size()});
   });
   LargeOnesFirst(&donors);
   LargeOnesFirst(&results);

@@ -9,6 +9,7 @@
 #include "shardcall/partitioner/ir/simplify/merged_dims.h"
 #include "shardcall/partitioner/ir/simplify/placed_windows.h"
 #include "shardcall/partitioner/ir/simplify/separate_reduces.h"
+#include "shardcall/partitioner/ir/simplify/sliced_pads.h"
 #include "shardcall/partitioner/ir/simplify/transposed_operands.h"
 
 namespace shardcall {
@@ -22,6 +23,7 @@ struct Reader {
 };
 constexpr Reader kReaders[] = {
     {Opcode::kSlice, ReadSliceOfRow},
+    {Opcode::kSlice, ReadSliceOfPad},
     {Opcode::kDynamicSlice, ReadPlacedSlice},
     {Opcode::kDynamicUpdateSlice, ReadUpdateOfAll},
     {Opcode::kGather, ReadGatherOfRows},

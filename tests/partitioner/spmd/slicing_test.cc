@@ -375,5 +375,40 @@ TEST(Slice, OfAPadByAConvertedConstantShiftsRows) {
             512 * 4 / 8 * 7);
 }
 
+// jnp.pad(x, 1) of which a stencil reads all neighbors: a row from either side, and a column.
+TEST(Slice, OfAPadByAStencilSendsARowForEachNeighbor) {
+  const std::string stencil = R"(
+  x = f32[1024,512] parameter(0), sharding={devices=[4,2]<=[8]}
+  z = f32[] constant(0)
+  p = f32[1026,514] pad(x, z), padding=1_1x1_1
+  a = f32[1024,512] slice(p), slice={[2:1026], [1:513]}
+  b = f32[1024,512] slice(p), slice={[0:1024], [1:513]}
+  c = f32[1024,512] slice(p), slice={[1:1025], [2:514]}
+  d = f32[1024,512] slice(p), slice={[1:1025], [0:512]}
+  e = f32[1024,512] slice(p), slice={[1:1025], [1:513]}
+  ab = f32[1024,512] add(a, b)
+  cd = f32[1024,512] add(c, d)
+  s = f32[1024,512] add(ab, cd)
+  ROOT r = f32[1024,512] subtract(s, e), sharding={devices=[4,2]<=[8]}
+)";
+  EXPECT_EQ(BytesMoved(stencil), 2 * (256 * 4 / 4 * 3) + 2 * (256 * 4 / 2));
+}
+
+TEST(Slice, OfPadsAreWhatTheyAreOnOneDevice) {
+  VerifyFamily({.text = R"(
+  x = f32[@A,@B] parameter(0)<0:2>
+  z = f32[] parameter(1)
+  p = f32[@(A+3),@(B+1)] pad(x, z), padding=1_2x0_1
+  a = f32[@A,@B] slice(p), slice={[3:@(A+3)], [1:@(B+1)]}
+  b = f32[@A,@B] slice(p), slice={[0:@A], [0:@B]}
+  c = f32[@A,@B] slice(p), slice={[1:@(A+1)], [0:@B]}
+  ab = f32[@A,@B] subtract(a, b)
+  ROOT r = f32[@A,@B] add(ab, c)<1:2>
+)",
+                .sizes = kSizes,
+                .max_cases = 300,
+                .no_fallback = true});
+}
+
 }  // namespace
 }  // namespace shardcall
