@@ -242,6 +242,12 @@ struct Strictness {
   double widest = 0;
 };
 
+Strictness StrictnessFor(const PartitionedProgram& program) {
+  const Module& module = program.global->program.module;
+  return {.zeros = !ComputesWithSums(program) && !ReducesComplexProducts(module),
+          .widest = WidestTolerance(module)};
+}
+
 // Adds the comparison of each output. The first one that differs is the reason. `moved`: what the
 // program computes if inexact sums are perturbed; null: not known.
 VerifyResult CompareOutputs(const ExactResults& want, absl::Span<const Tensor> got,
@@ -359,11 +365,7 @@ absl::StatusOr<VerifyResult> VerifyHere(Module module, const RunOptions& options
   SHARDCALL_RETURN_IF_ERROR(got.status());
   how.nudge = 1;
   const auto moved = [&] { return evaluate(reference.inputs, how); };
-  const Module& whole_program = program->global->program.module;
-  const Strictness strictness = {
-      .zeros = !ComputesWithSums(*program) && !ReducesComplexProducts(whole_program),
-      .widest = WidestTolerance(whole_program)};
-  return CompareWithSpread(reference.results, *got, strictness, moved, result);
+  return CompareWithSpread(reference.results, *got, StrictnessFor(*program), moved, result);
 }
 
 }  // namespace
