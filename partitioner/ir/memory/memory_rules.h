@@ -80,8 +80,9 @@ inline constexpr MemoryRules kXlaGpuMemory = {.alignment = 256,
                                               .fuses_into_products = true,
                                               .keeps_tables = true,
                                               .reduces_in_place = true};
-// The same of a program that is still to be partitioned, or compared with others: in its order.
-inline constexpr MemoryRules kPlannedMemory = {.alignment = 256, .fuses_into_products = true};
+// The same of a program that is still to be partitioned, or compared with others: in its order, and
+// with products that read memory, which leaves room for backends that do not fuse them.
+inline constexpr MemoryRules kPlannedMemory = {.alignment = 256};
 
 }  // namespace internal
 }  // namespace shardcall
