@@ -222,6 +222,14 @@ class BufferLister {
            (lifetimes_.IsStarted(id) || output_[lifetimes_.NumberOf({id, 0})]);
   }
 
+  // Those that a call says, or that a reduction in place reads.
+  std::vector<ValueLeaf> LeavesOverwritten(InstrId id) const {
+    if (!ReducesInPlace(id)) return LeavesOverwrittenByCall(m_, id);
+    std::vector<ValueLeaf> out;
+    for (const InstrId o : m_.operands(id)) out.push_back(SourceOf(m_, {o, 0}));
+    return out;
+  }
+
   // From here on `id` has the memory of one of the leaves of which it is the last user, or of those
   // that a call says.
   void Overwrite(InstrId id, absl::Span<const ValueLeaf> dying, std::vector<Buffer>* out) const {
@@ -229,14 +237,8 @@ class BufferLister {
     const auto buffer_of = [&](ValueLeaf leaf) -> Buffer& {
       return (*out)[buffer_[lifetimes_.NumberOf(leaf)]];
     };
-    for (const ValueLeaf& leaf : LeavesOverwrittenByCall(m_, id)) {
+    for (const ValueLeaf& leaf : LeavesOverwritten(id)) {
       if (absl::c_linear_search(dying, leaf)) buffer_of(leaf).end = enter_[id.value] - 1;
-    }
-    if (ReducesInPlace(id)) {
-      for (const InstrId o : m_.operands(id)) {
-        const ValueLeaf leaf = SourceOf(m_, {o, 0});
-        if (absl::c_linear_search(dying, leaf)) buffer_of(leaf).end = enter_[id.value] - 1;
-      }
     }
     if (!MayOverwrite(m_, id) || lifetimes_.WritesBeside(id)) return;
     const absl::flat_hash_set<ValueLeaf> in_place = LeavesReadInPlace(m_, lifetimes_.fused(), id);
