@@ -107,6 +107,13 @@ def hlo_files(corpus_only=False):
     return [files[name] for name in sorted(files)]
 
 
+def sampled(items, first=0):
+    """Of the full corpus's programs, from the first-th on, every N-th, where
+    SHARDCALL_CORPUS_EVERY=N: for tests that take seconds for each. An odd N, since most programs
+    come in two forms one after the other."""
+    return items[first::int(os.environ.get('SHARDCALL_CORPUS_EVERY') or 1)]
+
+
 def in_families(path):
     return os.path.basename(path).startswith(FAMILIES)
 

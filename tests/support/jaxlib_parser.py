@@ -31,14 +31,20 @@ def start():
     dirs = list(args.dirs)
     newer = writes_elements_without_names()
     corpus = os.environ.get('SHARDCALL_NEWEST_CORPUS' if newer else 'SHARDCALL_CORPUS')
+    found = {}
+    for folder in dirs:
+        found.update(by_name(glob.glob(os.path.join(folder, '*.hlo'))))
     if corpus:
-        dirs.append(corpus)
-    files = sorted({os.path.basename(f): f for d in dirs
-                    for f in glob.glob(os.path.join(d, '*.hlo'))}.values())
+        found.update(by_name(command.sampled(sorted(glob.glob(os.path.join(corpus, '*.hlo'))))))
+    files = sorted(found.values())
     if not files:
         print('no *.hlo files in', dirs)
         sys.exit(1)
     return args.tool, files, hlo
+
+
+def by_name(files):
+    return {os.path.basename(file): file for file in files}
 
 
 def writes_elements_without_names():

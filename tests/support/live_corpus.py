@@ -10,6 +10,7 @@ import sys
 import traceback
 import types
 
+import command
 import numerics
 
 LIMIT = 4e-6
@@ -71,13 +72,13 @@ def run(jax, base, program, form, corpus, reports, jit=None):
 
 
 def run_all(jax, base, options, corpus, reports, jit=None):
-    """How many programs ran, and how many of them are wrong. `options`: only, forms, every."""
+    """How many programs ran, and how many of them are wrong. `options`: only, forms, first."""
     ran, failed = 0, 0
     todo = [(p, form) for p in base.PROGRAMS.values() for form in p.forms
             if form in options.forms.split(',') and not p.platform
             and os.path.exists(os.path.join(corpus, f'{p.name}.outputs.npz'))
             and re.search(options.only, f'{p.name}.{form}')]
-    for program, form in todo[::options.every]:
+    for program, form in command.sampled(todo, options.first):
         try:
             wrong = run(jax, base, program, form, corpus, reports, jit)
         except NotInThisJax:
@@ -98,7 +99,8 @@ def parser():
     made = argparse.ArgumentParser()
     made.add_argument('--only', default='', help='a regular expression of their names')
     made.add_argument('--forms', default='sdy,gspmd')
-    made.add_argument('--every', type=int, default=1, help='every N-th program')
+    made.add_argument('--first', type=int, default=0,
+                      help='with SHARDCALL_CORPUS_EVERY=N: the first of every N-th program')
     return made
 
 

@@ -118,6 +118,7 @@ def main():
              if re.search(args.only, p) and
              os.path.exists(re.sub(r'(\.gspmd|\.sdy|\.v3)?\.hlo$', '.outputs.npz', p))]
     ran, failed = 0, verified(args.plugin)
+    paths = command.sampled(paths)
     with tempfile.TemporaryDirectory() as scratch:
         for path in paths:
             wrong = run(path, args.plugin, scratch)

@@ -4,7 +4,7 @@
 numbers, and partitioned by us.
 
     live_programs.py --library=libshardcall_pjrt.so --plugin=xla_cpu_pjrt.so [--only=REGEX]
-                     [--forms=sdy,gspmd]
+                     [--forms=sdy,gspmd] [--first=K]
 
 Runs the programs whose source lies beside the full corpus (SHARDCALL_CORPUS/../hlo_programs)
 and that have numbers. Exit status 77 without jax, the plugin or the sources.

@@ -3,7 +3,7 @@
 """JAX's programs live through sj.jit, on JAX's own CPU client; with JAX's numbers, and
 partitioned by us. Their StableHLO is read by us, too, but for what is known to be left to XLA.
 
-    live_programs.py [--only=REGEX] [--forms=sdy,gspmd] [--every=N]
+    live_programs.py [--only=REGEX] [--forms=sdy,gspmd] [--first=K]
 
 The programs are those whose source lies beside the full corpus
 (SHARDCALL_CORPUS/../hlo_programs) and that have numbers. Exit status 77 without jax, the
