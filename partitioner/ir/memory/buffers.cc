@@ -10,6 +10,7 @@
 #include "shardcall/partitioner/ir/analysis/output_aliasing.h"
 #include "shardcall/partitioner/ir/memory/donations.h"
 #include "shardcall/partitioner/ir/memory/in_place.h"
+#include "shardcall/partitioner/ir/memory/joint_kernels.h"
 #include "shardcall/partitioner/ir/memory/leaf_lifetimes.h"
 #include "shardcall/partitioner/ir/memory/leaf_views.h"
 
@@ -117,6 +118,7 @@ class BufferLister {
       out.end = std::max(out.end, now);
     }
     for (const auto& [c, begin] : tree) ListBuffersOf(c, &out.temporaries);
+    for (const auto& [c, begin] : tree) ListJointTables(c, &out.temporaries);
     return out;
   }
 
@@ -166,6 +168,17 @@ class BufferLister {
     if (!m_.instr(id).shape->IsTuple()) return;
     add(list);
     add(list);
+  }
+
+  // Of kernels with several results.
+  void ListJointTables(CompId c, std::vector<Buffer>* out) const {
+    if (!rules_.keeps_tables) return;
+    const RunSteps steps(m_, c, lifetimes_.fusion());
+    for (const std::vector<int>& kernel : FindJointKernels(m_, steps)) {
+      const InstrId first = steps.At(kernel.front());
+      out->push_back({first, kAddressBytes * static_cast<int64_t>(kernel.size()),
+                      enter_[first.value], leave_[first.value], Buffer::kTable});
+    }
   }
 
   // Whether it makes a tuple that is not that of its caller; loops have that of what they begin

@@ -25,6 +25,7 @@ class LeafLifetimes {
   }
   int PlaceOf(InstrId id) const { return place_[id.value]; }
 
+  const FusedOps& fusion() const { return fusion_; }
   // By instruction, whether it is computed where it is used.
   const std::vector<bool>& fused() const { return fusion_.fused; }
   // Whether it never has the memory of an operand.

@@ -24,8 +24,10 @@ struct MemoryRules {
   // What it makes of a program (pass/backend).
   bool widens_narrow_floats = false, copies_to_call_layouts = true, splits_exchanges = false;
   bool puts_gathered_dimension_first = true, orders_product_operands = false;
-  bool expands_select_and_scatter = true;
-  bool joins_reductions = true, joins_distant_reductions = false, scatters_into_sums = true;
+  bool expands_select_and_scatter = true, convolves_by_cudnn = false;
+  bool shares_equal_values = false;
+  bool joins_reductions = true, joins_distant_reductions = false, joins_moves = false;
+  bool scatters_into_sums = true;
   RunOrder order = RunOrder::kOfProgram;
   StepSeconds seconds = {};
   // Whether a product computes its operands on the way, if that reads hardly more than to store
@@ -71,6 +73,9 @@ inline constexpr MemoryRules kXlaCpuMemory = {.alignment = 64,
 // Times are those of an H100. How long things take hardly matters: half of it, or twice, leaves the
 // same programs within 10 % of what XLA needs.
 inline constexpr MemoryRules kXlaGpuMemory = {.alignment = 256,
+                                              .convolves_by_cudnn = true,
+                                              .shares_equal_values = true,
+                                              .joins_moves = true,
                                               .order = RunOrder::kList,
                                               .seconds = {.of_kernel = 3e-6,
                                                           .per_byte = 1 / 3.35e12,

@@ -15,6 +15,8 @@ struct LoweringRow {
 };
 constexpr LoweringRow kLowerings[] = {
     {&MemoryRules::expands_select_and_scatter, ExpandSelectAndScatter},
+    {&MemoryRules::shares_equal_values, ShareEqualValues},
+    {&MemoryRules::convolves_by_cudnn, CallCuDnnConvolutions},
     {&MemoryRules::orders_product_operands, SwapTransposedProducts},
     {&MemoryRules::widens_narrow_floats, WidenNarrowFloats},
     {&MemoryRules::widens_narrow_floats, HoistConverts},
@@ -25,6 +27,9 @@ constexpr LoweringRow kLowerings[] = {
     {&MemoryRules::orders_product_operands, OrderProductOperands},
     {&MemoryRules::joins_reductions, JoinReductions},
     {&MemoryRules::joins_distant_reductions, JoinDistantReductions},
+    {&MemoryRules::joins_moves, JoinGathers},
+    {&MemoryRules::joins_moves, JoinReduceScatters},
+    {&MemoryRules::joins_moves, JoinPermutes},
     {&MemoryRules::scatters_into_sums, ScatterIntoSums},
 };
 

@@ -36,11 +36,22 @@ PassResult JoinReductions(const Module& m);
 // The same of those that are not near each other; instructions are put into another order.
 PassResult JoinDistantReductions(const Module& m);
 
+// The same of other collectives; the types of those that do not reduce may differ.
+PassResult JoinGathers(const Module& m);
+PassResult JoinReduceScatters(const Module& m);
+PassResult JoinPermutes(const Module& m);
+
 // A select-and-scatter is a reduce-window of elements with their places, and a scatter to these.
 PassResult ExpandSelectAndScatter(const Module& m);
 
 // What is added to a scatter that adds to zeros is what it adds to.
 PassResult ScatterIntoSums(const Module& m);
+
+// Of equal ops of equal operands, there is one.
+PassResult ShareEqualValues(const Module& m);
+
+// Convolutions are as cuDNN takes them.
+PassResult CallCuDnnConvolutions(const Module& m);
 
 }  // namespace internal
 }  // namespace shardcall

@@ -23,7 +23,7 @@ void Join(const std::vector<InstrId>& group, GraphBuilder& b, ModuleCloner* clon
   std::vector<const Shape*> shapes;
   for (const InstrId id : group) {
     operands.push_back(cloner->OperandsOf(id)[0]);
-    shapes.push_back(b.shape(operands.back()));
+    shapes.push_back(cloner->CopyOf(id).shape);
   }
   copy.shape = b.context().MakeTuple(shapes);
   const InstrId all = cloner->Add(group.back(), copy, operands, b.computation());
@@ -43,42 +43,53 @@ PassResult JoinIn(const Module& m, const ReductionGroups& groups,
       order);
 }
 
-// By instruction, the most all-reduces that run one after the other before it can. Those with the
-// same number do not need each other.
-std::vector<int> Levels(const Module& m) {
+// By instruction, the most collectives of this kind that run one after the other before it can.
+// Those with the same number do not need each other.
+std::vector<int> Levels(const Module& m, Opcode kind) {
   std::vector<int> levels(m.num_instructions());
   for (int c = 0; c < m.num_computations(); ++c) {
     for (const InstrId id : m.comp(CompId(c)).instructions) {
       int& level = levels[id.value];
       for (const InstrId o : m.operands(id)) {
-        const bool reduces = m.instr(o).opcode == Opcode::kAllReduce;
-        level = std::max(level, levels[o.value] + (reduces ? 1 : 0));
+        level = std::max(level, levels[o.value] + (m.instr(o).opcode == kind ? 1 : 0));
       }
     }
   }
   return levels;
 }
 
-// What alike reductions have in common: the type, the monoid (-1: their computation is none), the
-// devices, and the rest of their attributes.
-using ReductionKind = std::tuple<ElementType, int, const Attributes*>;
-ReductionKind KindOf(const Module& m, const Instruction& i) {
+bool IsJoinable(const Instruction& i) {
+  return i.operand_count == 1 && i.shape->IsArray() && !i.shape->IsDynamic() && i.extra < 0 &&
+         i.shape->num_elements() > 0 && i.shape->byte_size() <= kMostJoinedBytes;
+}
+
+// What alike collectives have in common: the type (of reductions), the monoid (-1: their
+// computation is none), the devices, and the rest of their attributes.
+using CollectiveKind = std::tuple<ElementType, int, const Attributes*>;
+CollectiveKind KindOf(const Module& m, const Instruction& i) {
+  const ElementType any{};
+  if (i.attrs->kind == AttrKind::kPermute) {
+    PermuteAttrs attrs = i.as<PermuteAttrs>();
+    attrs.channel_id = -1;
+    return {any, -1, InternAttributes(m.context(), attrs)};
+  }
   CollectiveAttrs attrs = i.as<CollectiveAttrs>();
   attrs.channel_id = -1;
   Opcode op;
   int monoid = -1;
-  if (RecognizeMonoid(m, attrs.to_apply, &op)) {
+  if (attrs.to_apply.valid() && RecognizeMonoid(m, attrs.to_apply, &op)) {
     monoid = static_cast<int>(op);
     attrs.to_apply = CompId();
   }
-  return {i.shape->element_type(), monoid, InternAttributes(m.context(), attrs)};
+  const bool reduces = monoid >= 0 || attrs.to_apply.valid();
+  return {reduces ? i.shape->element_type() : any, monoid, InternAttributes(m.context(), attrs)};
 }
 
-ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) {
-  absl::flat_hash_map<std::tuple<CompId, int, ReductionKind>, ReductionGroup> all;
+ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels, Opcode kind) {
+  absl::flat_hash_map<std::tuple<CompId, int, CollectiveKind>, ReductionGroup> all;
   for (int k = 0; k < m.num_instructions(); ++k) {
     const Instruction& i = m.instr(InstrId(k));
-    if (!IsJoinable(i, kMostJoinedBytes)) continue;
+    if (i.opcode != kind || !IsJoinable(i)) continue;
     ReductionGroup& group = all[{i.computation, levels[k], KindOf(m, i)}];
     if (group == nullptr) group = std::make_shared<std::vector<InstrId>>();
     group->push_back(InstrId(k));
@@ -91,6 +102,18 @@ ReductionGroups GroupsOfLevels(const Module& m, const std::vector<int>& levels) 
   return out;
 }
 
+PassResult JoinDistant(const Module& m, Opcode kind) {
+  const std::vector<int> levels = Levels(m, kind);
+  std::vector<std::vector<InstrId>> orders;
+  for (int c = 0; c < m.num_computations(); ++c) {
+    orders.push_back(m.comp(CompId(c)).instructions);
+    absl::c_stable_sort(orders.back(),
+                        [&](InstrId a, InstrId b) { return levels[a.value] < levels[b.value]; });
+  }
+  return JoinIn(m, GroupsOfLevels(m, levels, kind),
+                [&](CompId c) { return absl::MakeConstSpan(orders[c.value]); });
+}
+
 }  // namespace
 
 PassResult JoinReductions(const Module& m) {
@@ -98,17 +121,11 @@ PassResult JoinReductions(const Module& m) {
                 [&](CompId c) { return absl::MakeConstSpan(m.comp(c).instructions); });
 }
 
-PassResult JoinDistantReductions(const Module& m) {
-  const std::vector<int> levels = Levels(m);
-  std::vector<std::vector<InstrId>> orders;
-  for (int c = 0; c < m.num_computations(); ++c) {
-    orders.push_back(m.comp(CompId(c)).instructions);
-    absl::c_stable_sort(orders.back(),
-                        [&](InstrId a, InstrId b) { return levels[a.value] < levels[b.value]; });
-  }
-  return JoinIn(m, GroupsOfLevels(m, levels),
-                [&](CompId c) { return absl::MakeConstSpan(orders[c.value]); });
-}
+PassResult JoinDistantReductions(const Module& m) { return JoinDistant(m, Opcode::kAllReduce); }
+
+PassResult JoinGathers(const Module& m) { return JoinDistant(m, Opcode::kAllGather); }
+PassResult JoinReduceScatters(const Module& m) { return JoinDistant(m, Opcode::kReduceScatter); }
+PassResult JoinPermutes(const Module& m) { return JoinDistant(m, Opcode::kCollectivePermute); }
 
 }  // namespace internal
 }  // namespace shardcall

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "shardcall/partitioner/ir/memory/memory_rules.h"
 #include "shardcall/partitioner/ir/verifier/verifier.h"
@@ -110,6 +111,58 @@ ENTRY e {
       ASSERT_TRUE(program.ok()) << program.status();
       EXPECT_TRUE(ExpectSameResults(program->get(), ToRunOptions({}), kXlaCpuMemory, true, text));
     }
+  }
+}
+
+struct ConvolutionCase {
+  const char *x, *w, *y, *window, *labels;
+  bool reversed = false;  // the filter, as in the gradient of an input
+};
+
+TEST(BackendMemory, ConvolutionsComputeTheSameAsCallsOfCuDnn) {
+  const ConvolutionCase cases[] = {
+      {"[2,9,8,3]", "[3,3,3,4]", "[2,5,4,4]", "size=3x3 stride=2x2 pad=1_1x0_1", "b01f_01io->b01f"},
+      {"[2,9,8,3]", "[3,3,3,4]", "[2,7,6,4]", "size=3x3", "b01f_01io->b01f"},
+      {"[2,3,9,8]", "[4,3,3,3]", "[2,4,8,8]", "size=3x3 pad=0_1x2_0", "bf01_oi01->bf01"},
+      {"[2,9,8,3]", "[3,3,3,4]", "[2,5,5,4]", "size=3x3 pad=-1_-1x-1_0", "b01f_01io->b01f"},
+      {"[2,4,4,3]", "[3,2,3,4]", "[2,8,7,4]", "size=3x2 pad=2_1x0_1 lhs_dilate=2x2",
+       "b01f_01io->b01f"},
+      // Gradients of inputs: one of as much as is made, and one of less.
+      {"[2,4,4,3]", "[3,3,4,3]", "[2,8,8,4]", "size=3x3 pad=2_1x0_3 lhs_dilate=2x2",
+       "b01f_01oi->b01f", true},
+      {"[2,4,4,3]", "[3,3,4,3]", "[2,7,7,4]", "size=3x3 pad=1_1x1_1 lhs_dilate=2x2",
+       "b01f_01oi->b01f", true},
+      {"[2,4,4,3]", "[1,1,4,3]", "[2,8,8,4]", "size=1x1 pad=0_1x0_1 lhs_dilate=2x2",
+       "b01f_01oi->b01f"},
+      // Gradients of filters.
+      {"[2,8,8,3]", "[2,4,4,5]", "[3,3,3,5]", "size=4x4 pad=0_1x0_1 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
+      {"[2,8,8,3]", "[2,8,8,5]", "[3,3,3,5]", "size=8x8 pad=1_1x2_0", "f01b_i01o->01bf"},
+      {"[2,9,8,4]", "[3,3,2,4]", "[2,9,8,4]", "size=3x3 pad=1_1x0_2", "b01f_01io->b01f"},
+      {"[2,9,3]", "[3,3,4]", "[2,5,4]", "size=3 stride=2 pad=0_2", "b0f_0io->b0f"},
+  };
+  for (const ConvolutionCase& c : cases) {
+    const bool grouped = absl::StrContains(c.w, "[3,3,2,4]");
+    std::string text = absl::StrReplaceAll(
+        R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = f32$X parameter(0)
+  w = f32$W parameter(1)
+  $V
+  ROOT y = f32$Y convolution(x, v), window={$OPTIONS}, dim_labels=$LABELS$GROUPS
+})",
+        {{"$X", c.x},
+         {"$W", c.w},
+         {"$Y", c.y},
+         {"$OPTIONS", c.window},
+         {"$LABELS", c.labels},
+         {"$GROUPS", grouped ? ", feature_group_count=2" : ""},
+         {"$V", absl::StrCat("v = f32", c.w,
+                             c.reversed ? " reverse(w), dimensions={0,1}" : " negate(w)")}});
+    auto program = PartitionText(text, {});
+    ASSERT_TRUE(program.ok()) << program.status() << text;
+    EXPECT_TRUE(ExpectSameResults(program->get(), ToRunOptions({}), kXlaGpuMemory, true, text))
+        << text;
   }
 }
 

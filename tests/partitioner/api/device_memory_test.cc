@@ -284,6 +284,29 @@ TEST(DeviceMemoryTest, OnGpusACollectiveIsStartedBeforeStepsThatDoNotNeedIt) {
   EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"dot(x, x)", "dot(p, x)"}})).gpu, 2 * kF);
 }
 
+TEST(DeviceMemoryTest, OnGpusKernelsOfTheSameValueAreOneWithATableOfItsResults) {
+  const std::string body = R"(  a = F dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  b = F negate(a)
+  c = F exponential(a)
+  ROOT t = (F, F) tuple(b, c)
+)";
+  EXPECT_EQ(Of(body).gpu, 256);  // the addresses of b and c; a is where c will be
+  EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"exponential(a)", "dot(a, a), lhs_contracting_dims={0}, "
+                                                             "rhs_contracting_dims={0}"}}))
+                .gpu,
+            0);
+  // One that reads the other one, which is stored, is computed with it, but for what another
+  // kernel makes in between.
+  const std::string chain = absl::StrReplaceAll(body, {{"exponential(a)", "exponential(b)"}});
+  EXPECT_EQ(Of(chain).gpu, 256);
+  EXPECT_EQ(Of(absl::StrReplaceAll(chain, {{"exponential(b)", "MUL(e, b)MUL"},
+                                           {"  c =",
+                                            "  e = F dot(b, b), lhs_contracting_dims={0}, "
+                                            "rhs_contracting_dims={0}\n  c ="}}))
+                .gpu,
+            kF);
+}
+
 TEST(DeviceMemoryTest, TuplesAndTheirPartsAreTheMemoryOfWhatTheyHold) {
   const DeviceMemory m = CountDeviceMemory(Parsed(Text(R"(  a = F MUL(x, x)MUL
   t = (F, F) tuple(a, x)

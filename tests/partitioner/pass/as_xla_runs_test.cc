@@ -203,6 +203,70 @@ ENTRY e {
               IsEmpty());
 }
 
+TEST(AsXlaRuns, GathersOfAnyTypesAreOneAndReduceScattersOfOneType) {
+  const std::string gathers = R"(  x = f32[8] parameter(0)
+  y = s32[2,4] parameter(1)
+  p = f32[32] all-gather(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true
+  q = s32[8,4] all-gather(y), channel_id=2, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true
+  ROOT t = (f32[32], s32[8,4]) tuple(p, q)
+)";
+  EXPECT_THAT(After(JoinGathers, gathers),
+              HasSubstr("(f32[32]{0}, s32[8,4]{1,0}) all-gather(%x, %y)"));
+  std::string columns = gathers;
+  columns.replace(columns.find("q = s32[8,4]"), 12, "q = s32[2,16]");
+  columns.replace(columns.rfind("dimensions={0}"), 14, "dimensions={1}");
+  columns.replace(columns.rfind("s32[8,4]) tuple"), 15, "s32[2,16]) tuple");
+  EXPECT_THAT(After(JoinGathers, columns), IsEmpty());
+  const std::string scatters = R"(  x = f32[8] parameter(0)
+  p = f32[2] reduce-scatter(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true, to_apply=add
+  y = f32[8] negate(x)
+  q = f32[2] reduce-scatter(y), channel_id=2, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true, to_apply=add
+  ROOT t = (f32[2], f32[2]) tuple(p, q)
+)";
+  EXPECT_THAT(After(JoinReduceScatters, scatters),
+              HasSubstr("(f32[2]{0}, f32[2]{0}) reduce-scatter("));
+  const std::string permutes = R"(  x = f32[8] parameter(0)
+  y = s32[4] parameter(1)
+  p = f32[8] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,0}}
+  q = s32[4] collective-permute(y), channel_id=2, source_target_pairs={{0,1},{1,0}}
+  ROOT t = (f32[8], s32[4]) tuple(p, q)
+)";
+  EXPECT_THAT(After(JoinPermutes, permutes),
+              HasSubstr("(f32[8]{0}, s32[4]{0}) collective-permute(%x, %y)"));
+  std::string other = permutes;
+  other.replace(other.rfind("{{0,1},{1,0}}"), 13, "{{0,1},{1,2}}");
+  EXPECT_THAT(After(JoinPermutes, other), IsEmpty());
+}
+
+TEST(AsXlaRuns, EqualValuesAreOne) {
+  const std::string text = After(ShareEqualValues, R"(  x = f32[8] parameter(0)
+  zero = f32[] constant(0)
+  a = f32[8] broadcast(zero), dimensions={}
+  y = f32[8] maximum(x, a)
+  also_zero = f32[] constant(0)
+  b = f32[8] broadcast(also_zero), dimensions={}
+  ROOT t = (f32[8], f32[8]) tuple(y, b)
+)");
+  EXPECT_THAT(text, HasSubstr("maximum(%x, %a)"));
+  EXPECT_THAT(text, HasSubstr("tuple(%y, %a)"));
+}
+
+TEST(AsXlaRuns, CuDnnPadsBothSidesAlikeAndHasFeaturesInTheMinorDimension) {
+  const std::string uneven = After(CallCuDnnConvolutions, R"(  x = f32[2,9,8,3] parameter(0)
+  w = f32[3,3,3,4] parameter(1)
+  ROOT y = f32[2,5,4,4] convolution(x, w), window={size=3x3 stride=2x2 pad=1_1x0_1}, dim_labels=b01f_01io->b01f
+)");
+  EXPECT_THAT(uneven, HasSubstr("f32[2,11,9,3]{3,2,1,0} pad(%x"));
+  EXPECT_THAT(uneven, HasSubstr("f32[4,3,3,3]{3,2,1,0} transpose(%w), dimensions={3,0,1,2}"));
+  EXPECT_THAT(uneven, HasSubstr("window={size=3x3 stride=2x2}, dim_labels=b01f_o01i->b01f"));
+  const std::string even = After(CallCuDnnConvolutions, R"(  x = f32[2,9,8,3] parameter(0)
+  w = f32[4,3,3,3] parameter(1)
+  ROOT y = f32[2,9,8,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f
+)");
+  EXPECT_THAT(even, Not(HasSubstr(" pad(")));
+  EXPECT_THAT(even, Not(HasSubstr("transpose(")));
+}
+
 TEST(AsXlaRuns, ASelectAndScatterIsAReduceWindowOfPlacesAndAScatter) {
   OfFunction expand(ExpandSelectAndScatter);
   const std::string text = TextAfter(expand, R"(ge {
