@@ -46,8 +46,8 @@ class KernelJoiner {
   bool IsJoinable(int place) const {
     if (!steps_.Runs(place) || !steps_.HasMemory(place)) return false;
     const Opcode opcode = At(place).opcode;
-    return Reduces(place) || (opcode != Opcode::kCopy && opcode != Opcode::kDot &&
-                              IsByElement(m_, steps_.At(place)));
+    return Reduces(place) ||
+           (opcode != Opcode::kCopy && opcode != Opcode::kDot && IsByElement(m_, steps_.At(place)));
   }
   int64_t ElementsOf(int place) const {
     return Reduces(place) ? ElementsRead(place) : At(place).shape->num_elements();

@@ -291,8 +291,9 @@ TEST(DeviceMemoryTest, OnGpusKernelsOfTheSameValueAreOneWithATableOfItsResults) 
   ROOT t = (F, F) tuple(b, c)
 )";
   EXPECT_EQ(Of(body).gpu, 256);  // the addresses of b and c; a is where c will be
-  EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"exponential(a)", "dot(a, a), lhs_contracting_dims={0}, "
-                                                             "rhs_contracting_dims={0}"}}))
+  EXPECT_EQ(Of(absl::StrReplaceAll(body, {{"exponential(a)",
+                                           "dot(a, a), lhs_contracting_dims={0}, "
+                                           "rhs_contracting_dims={0}"}}))
                 .gpu,
             0);
   // One that reads the other one, which is stored, is computed with it, but for what another
